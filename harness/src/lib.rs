@@ -1,1 +1,8 @@
-//! Placeholder.
+//! DNN Assay: loads GPU deep-learning plugins in worker processes, judges their results against
+//! an f64 reference, and reports.
+//!
+//! The judge never shares an address space with the accused: plugins live in [`worker`]s; this
+//! process owns the cases, the reference, the comparison, the verdicts and the reports.
+
+pub mod exit;
+pub mod verdict;
