@@ -1,1 +1,14 @@
-//! Placeholder.
+//! The f64 reference: tensors, fills, operations with an uncertainty per element, graph execution,
+//! criteria, comparison and decoys.
+//!
+//! This crate knows nothing of plugins, devices or files, and prints nothing.
+#![forbid(unsafe_code)]
+
+mod arithmetic;
+pub mod dtype;
+mod estimate;
+mod evaluate;
+
+pub use arithmetic::{Arithmetic, FunctionErrors};
+pub use estimate::{Alternative, Estimate, Values};
+pub use evaluate::{EvalError, Evaluation, evaluate};

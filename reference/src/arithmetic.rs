@@ -1,0 +1,83 @@
+//! How a correct engine may compute: the constants of the error model.
+
+use dnn_assay_graph::DataType;
+
+/// The arithmetic that engines are allowed, from which every uncertainty follows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arithmetic {
+    /// The constant in `c·u·√K·(|y| + Q)`.
+    pub sum_factor: f64,
+    /// Replaces the unit roundoff of the node's compute type where an engine declares a trait.
+    pub accumulator_roundoff: Option<f64>,
+    /// Every sum grows as `K·u·S`, not only the one-signed ones (trait `rz`).
+    pub linear_growth: bool,
+    /// Units in the last place that each function may be off.
+    pub functions: FunctionErrors,
+}
+
+impl Default for Arithmetic {
+    fn default() -> Self {
+        Self {
+            sum_factor: 4.0,
+            accumulator_roundoff: None,
+            linear_growth: false,
+            functions: FunctionErrors::default(),
+        }
+    }
+}
+
+/// Error of each elementary function, in units of the compute type's unit roundoff, relative to
+/// the function's value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionErrors {
+    /// +, −, ·, and multiplication by a constant.
+    pub arithmetic: f64,
+    /// Division and reciprocal.
+    pub divide: f64,
+    /// Square root.
+    pub sqrt: f64,
+    /// 1/√x.
+    pub rsqrt: f64,
+    /// eˣ.
+    pub exp: f64,
+    /// ln x.
+    pub log: f64,
+    /// tanh x.
+    pub tanh: f64,
+    /// erf x.
+    pub erf: f64,
+    /// sin x.
+    pub sin: f64,
+    /// tan x, in addition to its conditioning.
+    pub tan: f64,
+}
+
+impl Default for FunctionErrors {
+    fn default() -> Self {
+        Self {
+            arithmetic: 1.0,
+            divide: 1.0,
+            sqrt: 1.0,
+            rsqrt: 4.0,
+            exp: 4.0,
+            log: 4.0,
+            tanh: 4.0,
+            erf: 4.0,
+            sin: 4.0,
+            tan: 4.0,
+        }
+    }
+}
+
+/// A compute type as the error model sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Precision {
+    /// The type.
+    pub data_type: DataType,
+    /// Unit roundoff.
+    pub roundoff: f64,
+    /// Magnitudes from here on become infinite when rounded.
+    pub overflow: f64,
+    /// Smallest positive normal number: below it, an engine may flush to zero inside a formula.
+    pub tiny: f64,
+}
