@@ -4,9 +4,12 @@
 //! This crate knows nothing of tensors' contents, of plugins or of devices.
 
 pub mod enums;
+pub mod json;
 pub mod model;
 pub mod schema;
+pub mod semantics;
 pub mod tensor_value;
+pub mod wire;
 
 pub use enums::{
     AttentionImplementation, ConvMode, DataType, DiagonalAlignment, MoeGroupedMatmulMode,
