@@ -4,5 +4,8 @@
 //! The judge never shares an address space with the accused: plugins live in [`worker`]s; this
 //! process owns the cases, the reference, the comparison, the verdicts and the reports.
 
+pub mod cli;
 pub mod exit;
+pub mod journal;
+pub mod report;
 pub mod verdict;

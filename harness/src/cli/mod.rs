@@ -1,0 +1,3 @@
+//! The command line: what was typed ([`args`]) and what it leads to.
+
+pub mod args;
