@@ -1,0 +1,7 @@
+//! What a run will do, decided before any plugin is loaded: which files, which cases.
+
+mod filter;
+mod source;
+
+pub use filter::{FIELDS, Fields, Filter, FilterError};
+pub use source::{BUILTIN_CPU, PluginSource, SourceError, find_plugins};
