@@ -1,0 +1,432 @@
+//! What a case left behind, checked on a copy taken when it ended.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::arena::{ArenaError, CHUNK, Contents};
+use crate::layout::{Role, Slot};
+use crate::poison::{Element, Run, canary_byte};
+
+/// Where the elements of an output lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputView {
+    /// Element type.
+    pub element: Element,
+    /// Extents, outermost first.
+    pub dims: Vec<i64>,
+    /// Strides in elements, one per extent.
+    pub strides: Vec<i64>,
+}
+
+impl OutputView {
+    /// A packed row of `count` elements.
+    pub fn packed(element: Element, count: i64) -> Self {
+        Self {
+            element,
+            dims: vec![count],
+            strides: vec![1],
+        }
+    }
+
+    /// Whether all elements lie inside a buffer of `size` bytes.
+    pub fn fits(&self, size: u64) -> bool {
+        if self.dims.len() != self.strides.len() {
+            return false;
+        }
+        let mut last: i128 = 0;
+        for (&dim, &stride) in self.dims.iter().zip(&self.strides) {
+            if dim < 0 || stride < 0 {
+                return false;
+            }
+            if dim == 0 {
+                return true;
+            }
+            last += i128::from(dim - 1) * i128::from(stride);
+        }
+        (last + 1) * i128::from(self.element.size()) <= i128::from(size)
+    }
+
+    /// Whether the elements fill `size` bytes without a gap.
+    fn is_dense(&self, size: u64) -> bool {
+        let count: i128 = self.dims.iter().map(|&dim| i128::from(dim)).product();
+        count * i128::from(self.element.size()) == i128::from(size)
+            && self
+                .strides
+                .iter()
+                .zip(&self.dims)
+                .all(|(&stride, &dim)| stride > 0 || dim <= 1)
+    }
+
+    /// Calls `visit` with each element's byte offset, in logical row-major order.
+    fn for_each_offset(&self, mut visit: impl FnMut(u64)) {
+        if self.dims.contains(&0) {
+            return;
+        }
+        let size = u64::from(self.element.size());
+        let mut index = vec![0i64; self.dims.len()];
+        let mut at = 0i64;
+        loop {
+            visit(at as u64 * size);
+            let mut axis = self.dims.len();
+            loop {
+                if axis == 0 {
+                    return;
+                }
+                axis -= 1;
+                index[axis] += 1;
+                at += self.strides[axis];
+                if index[axis] < self.dims[axis] {
+                    break;
+                }
+                at -= self.strides[axis] * self.dims[axis];
+                index[axis] = 0;
+            }
+        }
+    }
+}
+
+/// Bytes that changed although nobody may change them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The first changed byte, relative to the buffer's first byte: negative before it, at
+    /// least the buffer's size behind it.
+    pub first: i64,
+    /// The last changed byte, in the same measure.
+    pub last: i64,
+    /// How many bytes changed.
+    pub count: u64,
+    /// Up to 16 bytes from `first` on, as found.
+    pub found: Vec<u8>,
+}
+
+/// The state of one buffer after a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferCheck {
+    /// The buffer.
+    pub uid: i64,
+    /// What it is to the plugin.
+    pub role: Role,
+    /// Damage to the canary before the buffer.
+    pub canary_before: Option<Damage>,
+    /// Damage to the canary behind the buffer.
+    pub canary_after: Option<Damage>,
+    /// Changed bytes of an input or a host scalar.
+    pub changed: Option<Damage>,
+    /// Written bytes between the elements of an output.
+    pub gaps: Option<Damage>,
+    /// Elements of an output that still hold their poison.
+    pub unwritten: u64,
+    /// The first such element, as a logical row-major index.
+    pub first_unwritten: Option<u64>,
+    /// A copy of an output's bytes, gaps included; empty for other roles.
+    pub bytes: Vec<u8>,
+}
+
+impl BufferCheck {
+    /// Nothing was touched that must not be. Unwritten elements do not count: they may hold
+    /// their poison by chance.
+    pub fn is_intact(&self) -> bool {
+        self.canary_before.is_none()
+            && self.canary_after.is_none()
+            && self.changed.is_none()
+            && self.gaps.is_none()
+    }
+}
+
+/// All buffers after a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// One check per prepared buffer, in order.
+    pub buffers: Vec<BufferCheck>,
+    /// The workspace's canaries, where a plan had one.
+    pub workspace: Option<BufferCheck>,
+}
+
+impl Snapshot {
+    /// The check of buffer `uid`.
+    pub fn buffer(&self, uid: i64) -> Option<&BufferCheck> {
+        self.buffers.iter().find(|check| check.uid == uid)
+    }
+
+    /// Nothing was touched that must not be.
+    pub fn is_intact(&self) -> bool {
+        self.buffers
+            .iter()
+            .chain(&self.workspace)
+            .all(BufferCheck::is_intact)
+    }
+}
+
+/// Collects changed bytes into one [`Damage`].
+struct Differences {
+    origin: u64,
+    damage: Option<Damage>,
+}
+
+impl Differences {
+    fn new(slot: &Slot) -> Self {
+        Self {
+            origin: slot.bytes.start,
+            damage: None,
+        }
+    }
+
+    fn add(&mut self, offset: u64, rest: &[u8]) {
+        let at = offset.wrapping_sub(self.origin) as i64;
+        let damage = self.damage.get_or_insert_with(|| Damage {
+            first: at,
+            last: at,
+            count: 0,
+            found: rest[..rest.len().min(16)].to_vec(),
+        });
+        damage.last = at;
+        damage.count += 1;
+    }
+
+    /// Adds the bytes of `found`, which lie at `offset`, that differ from `expected`.
+    fn compare(&mut self, offset: u64, found: &[u8], expected: &[u8]) {
+        if found == expected {
+            return;
+        }
+        for (i, (byte, want)) in found.iter().zip(expected).enumerate() {
+            if byte != want {
+                self.add(offset + i as u64, &found[i..]);
+            }
+        }
+    }
+}
+
+pub(crate) fn check(
+    file: &File,
+    slot: &Slot,
+    contents: &Contents,
+) -> Result<BufferCheck, ArenaError> {
+    let mut result = BufferCheck {
+        uid: slot.spec.uid,
+        role: slot.spec.role,
+        canary_before: canary(file, slot, slot.canary_before())?,
+        canary_after: canary(file, slot, slot.canary_after())?,
+        changed: None,
+        gaps: None,
+        unwritten: 0,
+        first_unwritten: None,
+        bytes: Vec::new(),
+    };
+    match contents {
+        Contents::Written(bytes) => result.changed = changed(file, slot, bytes)?,
+        Contents::Poisoned(view, run) => {
+            let mut bytes = vec![0; slot.spec.size as usize];
+            file.read_exact_at(&mut bytes, slot.bytes.start)?;
+            check_output(&mut result, slot, &bytes, view, *run);
+            result.bytes = bytes;
+        }
+        Contents::Nothing => {}
+    }
+    Ok(result)
+}
+
+fn canary(file: &File, slot: &Slot, range: std::ops::Range<u64>) -> io::Result<Option<Damage>> {
+    let mut found = vec![0; (range.end - range.start) as usize];
+    file.read_exact_at(&mut found, range.start)?;
+    let mut differences = Differences::new(slot);
+    for (i, byte) in found.iter().enumerate() {
+        let at = range.start + i as u64;
+        if *byte != canary_byte(at) {
+            differences.add(at, &found[i..]);
+        }
+    }
+    Ok(differences.damage)
+}
+
+fn changed(file: &File, slot: &Slot, written: &[u8]) -> io::Result<Option<Damage>> {
+    let mut found = vec![0; CHUNK.min(written.len())];
+    let mut differences = Differences::new(slot);
+    for (i, expected) in written.chunks(CHUNK).enumerate() {
+        let at = slot.bytes.start + (i * CHUNK) as u64;
+        let found = &mut found[..expected.len()];
+        file.read_exact_at(found, at)?;
+        differences.compare(at, found, expected);
+    }
+    Ok(differences.damage)
+}
+
+fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &OutputView, run: Run) {
+    let pattern = view.element.poison(run);
+    let poison = pattern.bytes();
+    let mut index = 0;
+    let mut note = |element: &[u8]| {
+        if element == poison {
+            result.unwritten += 1;
+            result.first_unwritten.get_or_insert(index);
+        }
+        index += 1;
+    };
+    if view.is_dense(slot.spec.size) && is_row_major(view) {
+        bytes.chunks_exact(poison.len()).for_each(&mut note);
+        return;
+    }
+    let mut covered = vec![false; bytes.len().div_ceil(poison.len())];
+    view.for_each_offset(|at| {
+        let at = at as usize;
+        covered[at / poison.len()] = true;
+        note(&bytes[at..at + poison.len()]);
+    });
+    let mut differences = Differences::new(slot);
+    let chunks = bytes.chunks(poison.len()).zip(&covered).enumerate();
+    for (i, (found, _)) in chunks.filter(|(_, (_, covered))| !**covered) {
+        let at = slot.bytes.start + (i * poison.len()) as u64;
+        differences.compare(at, found, &poison[..found.len()]);
+    }
+    result.gaps = differences.damage;
+}
+
+fn is_row_major(view: &OutputView) -> bool {
+    let mut expected = 1;
+    view.dims
+        .iter()
+        .zip(&view.strides)
+        .rev()
+        .all(|(&dim, &stride)| {
+            let matches = dim == 1 || stride == expected;
+            expected *= dim;
+            matches
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+    use crate::layout::{BufferSpec, Placement};
+
+    const X: i64 = 1;
+    const Y: i64 = 2;
+
+    fn strided() -> OutputView {
+        OutputView {
+            element: Element::F32,
+            dims: vec![2, 3],
+            strides: vec![4, 1],
+        }
+    }
+
+    /// An arena with a written input of 60 bytes and a poisoned strided output of 28 bytes.
+    fn arena(placement: Placement) -> Arena {
+        let mut arena = Arena::new().unwrap();
+        let mut specs = [
+            BufferSpec::new(X, 60, Role::Input),
+            BufferSpec::new(Y, 28, Role::Output),
+        ];
+        for spec in &mut specs {
+            spec.placement = placement;
+        }
+        arena.prepare(&specs).unwrap();
+        arena.write(X, (0..60).collect()).unwrap();
+        arena.poison(Y, strided(), Run::First).unwrap();
+        arena
+    }
+
+    fn poke(arena: &Arena, uid: i64, offset: i64, bytes: &[u8]) {
+        let start = arena.layout().slot(uid).unwrap().bytes.start as i64;
+        let file = File::from(arena.descriptor().try_clone_to_owned().unwrap());
+        file.write_all_at(bytes, (start + offset) as u64).unwrap();
+    }
+
+    #[test]
+    fn an_untouched_output_is_unwritten_and_intact() {
+        let snapshot = arena(Placement::End).snapshot(None).unwrap();
+        assert!(snapshot.is_intact());
+        let output = snapshot.buffer(Y).unwrap();
+        assert_eq!((output.unwritten, output.first_unwritten), (6, Some(0)));
+        assert_eq!(output.bytes.len(), 28);
+    }
+
+    #[test]
+    fn written_elements_are_not_gaps() {
+        let arena = arena(Placement::Start);
+        poke(&arena, Y, 0, &[0; 12]);
+        poke(&arena, Y, 16, &[0; 8]);
+        let snapshot = arena.snapshot(None).unwrap();
+        let output = snapshot.buffer(Y).unwrap();
+        assert!(output.is_intact());
+        assert_eq!((output.unwritten, output.first_unwritten), (1, Some(5)));
+    }
+
+    #[test]
+    fn a_written_gap_is_damage() {
+        let arena = arena(Placement::End);
+        poke(&arena, Y, 12, &[7; 4]);
+        let snapshot = arena.snapshot(None).unwrap();
+        let gaps = snapshot.buffer(Y).unwrap().gaps.clone().unwrap();
+        assert_eq!((gaps.first, gaps.last, gaps.count), (12, 15, 4));
+        assert_eq!(
+            gaps.found,
+            [vec![7; 4], vec![0xA1, 0xA5, 0xE5, 0x7F].repeat(3)].concat()[..gaps.found.len()]
+        );
+    }
+
+    #[test]
+    fn changed_inputs_and_canaries_are_placed() {
+        for placement in [Placement::End, Placement::Start] {
+            let arena = arena(placement);
+            poke(&arena, X, 59, &[0xEE, 0xFF]);
+            let snapshot = arena.snapshot(None).unwrap();
+            let input = snapshot.buffer(X).unwrap();
+            let changed = input.changed.as_ref().unwrap();
+            assert_eq!((changed.first, changed.count), (59, 1));
+            let after = input.canary_after.as_ref().unwrap();
+            assert_eq!((after.first, after.found[0]), (60, 0xFF));
+            assert!(input.canary_before.is_none());
+        }
+        let arena = arena(Placement::End);
+        poke(&arena, Y, -1, &[0]);
+        let snapshot = arena.snapshot(None).unwrap();
+        let before = snapshot.buffer(Y).unwrap().canary_before.clone().unwrap();
+        assert_eq!((before.first, before.count), (-1, 1));
+    }
+
+    #[test]
+    fn a_truncated_file_is_an_error() {
+        let arena = arena(Placement::End);
+        let file = File::from(arena.descriptor().try_clone_to_owned().unwrap());
+        file.set_len(4096).unwrap();
+        assert!(matches!(arena.snapshot(None), Err(ArenaError::Io(_))));
+    }
+
+    #[test]
+    fn views_are_checked() {
+        let mut arena = arena(Placement::End);
+        let mut view = strided();
+        view.strides[0] = 5;
+        let error = arena.poison(Y, view, Run::First).unwrap_err();
+        assert!(matches!(error, ArenaError::View { uid: Y, size: 28 }));
+        assert!(matches!(
+            arena.write(X, vec![0]),
+            Err(ArenaError::Length { .. })
+        ));
+        assert!(matches!(
+            arena.write(9, vec![0]),
+            Err(ArenaError::UnknownUid(9))
+        ));
+    }
+
+    #[test]
+    fn permuted_dense_views_have_no_gaps_and_logical_indices() {
+        let mut arena = Arena::new().unwrap();
+        arena
+            .prepare(&[BufferSpec::new(Y, 24, Role::Output)])
+            .unwrap();
+        let view = OutputView {
+            element: Element::F32,
+            dims: vec![2, 3],
+            strides: vec![1, 2],
+        };
+        arena.poison(Y, view, Run::Second).unwrap();
+        poke(&arena, Y, 0, &[0; 4]);
+        let snapshot = arena.snapshot(None).unwrap();
+        let output = snapshot.buffer(Y).unwrap();
+        assert!(output.gaps.is_none());
+        assert_eq!((output.unwritten, output.first_unwritten), (5, Some(1)));
+    }
+}
