@@ -1,5 +1,7 @@
 //! What a file is called when it is a plugin, and when it is not.
 
+#![expect(clippy::unwrap_used, reason = "a test may unwrap")]
+
 mod common;
 
 use common::{Workshop, engine_source, functions};

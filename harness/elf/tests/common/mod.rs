@@ -1,6 +1,10 @@
 //! Sample files built with the system's compiler into a folder that goes away with the sample.
 
-#![allow(dead_code, reason = "each test file uses its own part of the samples")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses its own part of the samples, and a test may unwrap"
+)]
 
 use dnn_assay_abi::symbols::{ENGINE_PLUGIN, Group, mandatory_symbols};
 use std::path::{Path, PathBuf};
