@@ -1,0 +1,129 @@
+//! Running a graph: nodes in order, tensors packed and wide in between.
+
+use crate::{batchnorm, conv, pointwise};
+use dnn_assay_graph::{Attributes, DataType, Graph};
+use dnn_assay_plugin_sdk::{Error, Execution, Plan, Real};
+use std::collections::BTreeMap;
+use std::ops::{Add, AddAssign, Mul};
+
+/// What kernels compute in.
+pub(crate) trait Num:
+    Real + Default + Add<Output = Self> + Mul<Output = Self> + AddAssign
+{
+}
+
+impl Num for f32 {}
+impl Num for f64 {}
+
+/// A planned graph. The graph itself comes with each execution.
+pub(crate) struct Program {
+    wide: bool,
+}
+
+impl Program {
+    /// Chooses the arithmetic: f64 where f32 could not hold every element of some tensor.
+    pub(crate) fn new(graph: &Graph) -> Self {
+        let wide = graph.tensors.iter().any(|tensor| {
+            matches!(
+                tensor.data_type,
+                DataType::Double | DataType::Int32 | DataType::Int64
+            ) && tensor.value.is_none()
+        });
+        Self { wide }
+    }
+}
+
+impl Plan for Program {
+    fn execute(&self, execution: &Execution<'_>) -> Result<(), Error> {
+        if self.wide {
+            run::<f64>(execution)
+        } else {
+            run::<f32>(execution)
+        }
+    }
+}
+
+fn run<T: Num>(execution: &Execution<'_>) -> Result<(), Error> {
+    let mut tensors = Tensors::<T> {
+        execution,
+        values: BTreeMap::new(),
+    };
+    for node in &execution.graph().nodes {
+        match &node.attributes {
+            Attributes::ConvolutionFwd(a) => conv::fprop(a, &mut tensors)?,
+            Attributes::ConvolutionBwd(a) => conv::dgrad(a, &mut tensors)?,
+            Attributes::ConvolutionWrw(a) => conv::wgrad(a, &mut tensors)?,
+            Attributes::BatchnormInference(a) => batchnorm::inference(a, &mut tensors)?,
+            Attributes::BatchnormInferenceVariance(a) => {
+                batchnorm::inference_with_variance(a, &mut tensors)?;
+            }
+            Attributes::Batchnorm(a) => batchnorm::training(a, &mut tensors)?,
+            Attributes::BatchnormBackward(a) => batchnorm::backward(a, &mut tensors)?,
+            Attributes::Pointwise(a) => pointwise::run(a, &mut tensors)?,
+            other => return Err(Error::not_applicable(other.kind())),
+        }
+    }
+    Ok(())
+}
+
+/// The tensors of one run: packed in logical row-major order, read when first needed, written as
+/// soon as computed.
+pub(crate) struct Tensors<'a, T> {
+    execution: &'a Execution<'a>,
+    values: BTreeMap<i64, Vec<T>>,
+}
+
+impl<T: Num> Tensors<'_, T> {
+    /// Makes sure that these tensors are there for [`get`](Self::get).
+    pub(crate) fn need(&mut self, uids: &[i64]) -> Result<(), Error> {
+        for &uid in uids {
+            if !self.values.contains_key(&uid) {
+                self.values.insert(uid, self.execution.load(uid)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of a tensor that was needed, or computed.
+    pub(crate) fn get(&self, uid: i64) -> Result<&[T], Error> {
+        self.values
+            .get(&uid)
+            .map(Vec::as_slice)
+            .ok_or_else(|| Error::internal(format!("tensor {uid} is used before it is there")))
+    }
+
+    /// The one element of a scalar tensor, by way of `f64`.
+    ///
+    /// Scalars of a graph may be wider than its arithmetic (an epsilon in f64), so they are read
+    /// on their own.
+    pub(crate) fn scalar(&self, uid: i64) -> Result<f64, Error> {
+        let value = match self.values.get(&uid) {
+            Some(values) => values.first().map(|value| value.to_f64()),
+            None => self.execution.load::<f64>(uid)?.first().copied(),
+        };
+        value.ok_or_else(|| Error::invalid_value(format!("scalar {uid} is empty")))
+    }
+
+    /// Takes a computed tensor, and stores it if it has a buffer.
+    pub(crate) fn set(&mut self, uid: i64, values: Vec<T>) -> Result<(), Error> {
+        let is_virtual = self
+            .execution
+            .graph()
+            .tensor(uid)
+            .is_some_and(|t| t.is_virtual);
+        if !is_virtual {
+            self.execution.store(uid, &values)?;
+        }
+        self.values.insert(uid, values);
+        Ok(())
+    }
+
+    /// The extents of a tensor; [`crate::support`] has seen that they are positive.
+    pub(crate) fn dims(&self, uid: i64) -> Result<Vec<usize>, Error> {
+        self.execution
+            .graph()
+            .tensor(uid)
+            .map(|tensor| tensor.dims.iter().map(|&dim| dim as usize).collect())
+            .ok_or_else(|| Error::internal(format!("the graph has no tensor {uid}")))
+    }
+}
