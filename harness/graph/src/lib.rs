@@ -3,12 +3,14 @@
 //!
 //! This crate knows nothing of tensors' contents, of plugins or of devices.
 
+pub mod case;
 pub mod enums;
 pub mod json;
 pub mod model;
 pub mod schema;
 pub mod semantics;
 pub mod tensor_value;
+pub mod validate;
 pub mod wire;
 
 pub use enums::{

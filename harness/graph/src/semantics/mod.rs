@@ -7,10 +7,12 @@
 //! * Masks and logical operands are of any type; non-zero is true (so is NaN).
 //! * Comparisons and logic give 1 or 0 in the output's type.
 
+mod conv;
 mod facts;
 mod parameters;
 mod table;
 
+pub use conv::conv_output_extent;
 pub use facts::{Category, Direction, Domain, DtypeClass, Place, PointwiseSemantics, Where};
 pub use parameters::{Parameter, Parameters};
 pub use table::{pointwise, pointwise_by_name, pointwise_modes};

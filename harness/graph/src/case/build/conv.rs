@@ -1,0 +1,210 @@
+//! Convolutions, alone and with bias and activation.
+
+use super::Builder;
+use crate::case::attribute::AttributeKey as Key;
+use crate::case::error::{Fault, Part};
+use crate::case::op::{ConvDirection, Op};
+use crate::case::strided::StridedTensor;
+use crate::case::value::Case;
+use crate::enums::{ConvMode, PointwiseMode};
+use crate::model::Graph;
+use crate::schema::{
+    ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes,
+    PointwiseAttributes,
+};
+use crate::semantics::conv_output_extent;
+
+/// Extents of the three tensors.
+pub(super) struct Dims {
+    pub x: Vec<i64>,
+    pub w: Vec<i64>,
+    pub y: Vec<i64>,
+}
+
+impl Dims {
+    pub(super) fn of(case: &Case) -> Result<Self, Fault> {
+        let shape = &case.shape;
+        let k = shape.k.expect("the shape of a convolution has k");
+        let groups = case.attributes.int(Key::Groups).unwrap_or(1);
+        if groups < 1 || shape.c % groups != 0 || k % groups != 0 {
+            let message = format!(
+                "g{groups} must divide both channel counts, c{} and k{k}",
+                shape.c
+            );
+            return Err(Fault::new(Part::Attributes, message));
+        }
+        let mut w = vec![k, shape.c / groups];
+        w.extend(&shape.f);
+        let mut y = vec![shape.n, k];
+        for axis in 0..shape.spatial() {
+            y.push(output_extent(case, axis)?);
+        }
+        Ok(Self {
+            x: shape.x_dims(),
+            w,
+            y,
+        })
+    }
+}
+
+fn output_extent(case: &Case, axis: usize) -> Result<i64, Fault> {
+    let attribute = |key| case.attributes.dims(key).get(axis).copied().unwrap_or(0);
+    let (pre, post) = (attribute(Key::Pre), attribute(Key::Post));
+    let (stride, dilation) = (attribute(Key::Str), attribute(Key::Dil));
+    let (input, filter) = (case.shape.i[axis], case.shape.f[axis]);
+    if stride < 1 || dilation < 1 {
+        let message = format!("`str` and `dil` must be at least 1 (spatial axis {axis})");
+        return Err(Fault::new(Part::Attributes, message));
+    }
+    let output = conv_output_extent(input, filter, pre, post, stride, dilation)
+        .ok_or_else(|| Fault::overflow(&format!("padded extent of spatial axis {axis}")))?;
+    if output < 1 {
+        let message = format!(
+            "the filter, {filter} taps {dilation} apart, is longer than the padded input \
+             {pre}+{input}+{post} along spatial axis {axis}"
+        );
+        return Err(Fault::new(Part::Shape, message));
+    }
+    Ok(output)
+}
+
+pub(super) fn build(mut builder: Builder<'_>) -> Result<Graph, Fault> {
+    builder.check_float_types()?;
+    let dims = Dims::of(builder.case)?;
+    match builder.case.op {
+        Op::Conv(ConvDirection::Dgrad) => dgrad(&mut builder, &dims)?,
+        Op::Conv(ConvDirection::Wgrad) => wgrad(&mut builder, &dims)?,
+        Op::ConvBias => fused(&mut builder, &dims, true, None)?,
+        Op::ConvActivation(mode) => fused(&mut builder, &dims, false, Some(mode))?,
+        Op::ConvBiasActivation(mode) => fused(&mut builder, &dims, true, Some(mode))?,
+        _ => {
+            let (x, w) = inputs(&mut builder, &dims)?;
+            let output = builder.last_type();
+            let y = builder.strided("y", output, &dims.y, StridedTensor::Y)?;
+            fprop(&mut builder, x, w, y);
+        }
+    }
+    Ok(builder.graph)
+}
+
+fn inputs(builder: &mut Builder<'_>, dims: &Dims) -> Result<(i64, i64), Fault> {
+    let dtype = builder.first_type();
+    let x = builder.strided("x", dtype, &dims.x, StridedTensor::X)?;
+    let w = builder.strided("w", dtype, &dims.w, StridedTensor::W)?;
+    Ok((x, w))
+}
+
+/// Padding before and after, stride, dilation, mode.
+type Parameters = (Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, ConvMode);
+
+fn parameters(case: &Case) -> Parameters {
+    let dims = |key| case.attributes.dims(key).to_vec();
+    let mode = match case.attributes.has(Key::ModeConv) {
+        true => ConvMode::Convolution,
+        false => ConvMode::CrossCorrelation,
+    };
+    (
+        dims(Key::Pre),
+        dims(Key::Post),
+        dims(Key::Str),
+        dims(Key::Dil),
+        mode,
+    )
+}
+
+fn fprop(builder: &mut Builder<'_>, x: i64, w: i64, y: i64) {
+    let (pre_padding, post_padding, stride, dilation, conv_mode) = parameters(builder.case);
+    let attributes = ConvolutionFwdAttributes {
+        x_tensor_uid: x,
+        w_tensor_uid: w,
+        y_tensor_uid: y,
+        pre_padding,
+        post_padding,
+        stride,
+        dilation,
+        conv_mode,
+    };
+    builder.node("conv", builder.compute_type(), attributes);
+}
+
+fn dgrad(builder: &mut Builder<'_>, dims: &Dims) -> Result<(), Fault> {
+    let (input, output) = (builder.first_type(), builder.last_type());
+    let dy = builder.strided("dy", input, &dims.y, StridedTensor::Y)?;
+    let w = builder.strided("w", input, &dims.w, StridedTensor::W)?;
+    let dx = builder.strided("dx", output, &dims.x, StridedTensor::X)?;
+    let (pre_padding, post_padding, stride, dilation, conv_mode) = parameters(builder.case);
+    let attributes = ConvolutionBwdAttributes {
+        dy_tensor_uid: dy,
+        w_tensor_uid: w,
+        dx_tensor_uid: dx,
+        pre_padding,
+        post_padding,
+        stride,
+        dilation,
+        conv_mode,
+    };
+    builder.node("conv", builder.compute_type(), attributes);
+    Ok(())
+}
+
+fn wgrad(builder: &mut Builder<'_>, dims: &Dims) -> Result<(), Fault> {
+    let (input, output) = (builder.first_type(), builder.last_type());
+    let x = builder.strided("x", input, &dims.x, StridedTensor::X)?;
+    let dy = builder.strided("dy", input, &dims.y, StridedTensor::Y)?;
+    let dw = builder.strided("dw", output, &dims.w, StridedTensor::W)?;
+    let (pre_padding, post_padding, stride, dilation, conv_mode) = parameters(builder.case);
+    let attributes = ConvolutionWrwAttributes {
+        x_tensor_uid: x,
+        dy_tensor_uid: dy,
+        dw_tensor_uid: dw,
+        pre_padding,
+        post_padding,
+        stride,
+        dilation,
+        conv_mode,
+    };
+    builder.node("conv", builder.compute_type(), attributes);
+    Ok(())
+}
+
+/// Convolution into a virtual tensor, then bias, activation or both. Compute types as MIOpen's
+/// provider wants them: f32, but the inputs' type for the bias.
+fn fused(
+    builder: &mut Builder<'_>,
+    dims: &Dims,
+    with_bias: bool,
+    activation: Option<PointwiseMode>,
+) -> Result<(), Fault> {
+    let (x, w) = inputs(builder, dims)?;
+    let (input, output) = (builder.first_type(), builder.last_type());
+    let mut current = builder.virtual_tensor("conv_y", &dims.y, StridedTensor::Y)?;
+    fprop(builder, x, w, current);
+    if with_bias {
+        let mut bias_dims = vec![1; dims.y.len()];
+        bias_dims[1] = dims.y[1];
+        let bias = builder.tensor("bias", input, &bias_dims)?;
+        let sum = match activation {
+            Some(_) => builder.virtual_tensor("bias_y", &dims.y, StridedTensor::Y)?,
+            None => builder.strided("y", output, &dims.y, StridedTensor::Y)?,
+        };
+        let add = PointwiseAttributes {
+            operation: PointwiseMode::Add,
+            in_0_tensor_uid: current,
+            in_1_tensor_uid: Some(bias),
+            out_0_tensor_uid: sum,
+            ..PointwiseAttributes::default()
+        };
+        builder.node("bias", input, add);
+        current = sum;
+    }
+    if let Some(mode) = activation {
+        let y = builder.strided("y", output, &dims.y, StridedTensor::Y)?;
+        let attributes = PointwiseAttributes {
+            in_0_tensor_uid: current,
+            out_0_tensor_uid: y,
+            ..builder.pointwise_attributes(mode)
+        };
+        builder.node("activation", builder.compute_type(), attributes);
+    }
+    Ok(())
+}
