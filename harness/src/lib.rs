@@ -8,4 +8,6 @@ pub mod cli;
 pub mod exit;
 pub mod journal;
 pub mod report;
+pub mod suite;
 pub mod verdict;
+pub mod yaml;

@@ -59,7 +59,13 @@ mod tests {
             assert!(file(&name).is_some_and(|text| !text.is_empty()), "{name}");
         }
         assert_eq!(suites(), ["full", "smoke"]);
-        for missing in ["", "smoke", "smoke/none.yaml", "../Cargo.toml", "none/suite.yaml"] {
+        for missing in [
+            "",
+            "smoke",
+            "smoke/none.yaml",
+            "../Cargo.toml",
+            "none/suite.yaml",
+        ] {
             assert_eq!(file(missing), None, "{missing}");
         }
     }

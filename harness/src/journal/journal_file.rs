@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::record::{CaseEnd, CaseStart, Infra, PluginRecord, Record, RunEnd, RunStart, UnitKey};
 use super::Summary;
+use super::record::{CaseEnd, CaseStart, Infra, PluginRecord, Record, RunEnd, RunStart, UnitKey};
 use crate::verdict::Verdict;
 
 /// Everything that a journal says, in the order of writing.

@@ -25,7 +25,9 @@ pub enum JournalError {
         message: String,
     },
     /// The journal comes from a later version.
-    #[error("the journal has schema {found}, and this version reads up to {SCHEMA}: use a newer dnn-assay")]
+    #[error(
+        "the journal has schema {found}, and this version reads up to {SCHEMA}: use a newer dnn-assay"
+    )]
     Schema {
         /// Its schema.
         found: u32,
@@ -53,7 +55,10 @@ pub fn read(path: &Path) -> Result<Journal, JournalError> {
 /// [`JournalError::Schema`] for a later schema.
 pub fn read_bytes(bytes: &[u8]) -> Result<Journal, JournalError> {
     let mut journal = Journal::default();
-    let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+    let whole = bytes
+        .iter()
+        .rposition(|&b| b == b'\n')
+        .map_or(0, |at| at + 1);
     journal.truncated = whole < bytes.len();
     for (index, line) in bytes[..whole].split(|&b| b == b'\n').enumerate() {
         if line.is_empty() {

@@ -55,6 +55,8 @@ pub struct RunStart {
     pub arguments: Vec<String>,
     /// Suites by name or file.
     pub suites: Vec<String>,
+    /// The folder that the run writes to.
+    pub out: Option<String>,
     /// The machine.
     pub host: Option<Host>,
     /// The device, where there is one.

@@ -136,7 +136,13 @@ impl Summary {
     fn note_slow(&mut self, key: &UnitKey, ms: f64) {
         let at = self.slowest.partition_point(|slow| slow.ms >= ms);
         if ms > 0.0 && at < SLOWEST {
-            self.slowest.insert(at, Slow { key: key.clone(), ms });
+            self.slowest.insert(
+                at,
+                Slow {
+                    key: key.clone(),
+                    ms,
+                },
+            );
             self.slowest.truncate(SLOWEST);
         }
     }

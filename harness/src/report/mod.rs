@@ -5,7 +5,20 @@ use std::io;
 
 use crate::journal::Journal;
 
+mod declined;
+mod failure;
+pub mod junit;
+mod next;
+mod style;
+pub mod terminal;
 mod text;
+
+pub use failure::{failure_text, reproduction, waiver};
+pub use junit::Junit;
+pub use terminal::Terminal;
+
+#[cfg(test)]
+mod tests;
 
 /// Makes one sort of report.
 pub trait Reporter {

@@ -45,7 +45,11 @@ pub fn duration(ms: f64) -> String {
         format!("{:.1} s", ms / 1000.0)
     } else {
         let seconds = (ms / 1000.0).round();
-        format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0)
+        format!(
+            "{:.0} min {:.0} s",
+            (seconds / 60.0).floor(),
+            seconds % 60.0
+        )
     }
 }
 
@@ -81,18 +85,27 @@ mod tests {
 
     #[test]
     fn cleaning_drops_escapes_and_control_characters() {
-        assert_eq!(clean("a\u{1b}[31mred\u{1b}[0m\0b\u{1}\r\nc\rd\u{fffe}\u{9b}"), "aredb\nc\nd");
+        assert_eq!(
+            clean("a\u{1b}[31mred\u{1b}[0m\0b\u{1}\r\nc\rd\u{fffe}\u{9b}"),
+            "aredb\nc\nd"
+        );
         assert_eq!(one_line("  a\n\tb  "), "a b");
         assert_eq!(clean("grün 漢 🙂"), "grün 漢 🙂");
     }
 
     #[test]
     fn figures_for_people() {
-        assert_eq!((count(999), count(1_234_567)), ("999".into(), "1 234 567".into()));
+        assert_eq!(
+            (count(999), count(1_234_567)),
+            ("999".into(), "1 234 567".into())
+        );
         assert_eq!(duration(0.417), "0.42 ms");
         assert_eq!(duration(250_400.0), "4 min 10 s");
         assert_eq!(plural(1, "case"), "1 case");
         assert_eq!((number(1e-7), number(0.25)), ("1e-7".into(), "0.25".into()));
-        assert_eq!((figure(0.5), figure(123456.0)), ("0.50".into(), "1.23e5".into()));
+        assert_eq!(
+            (figure(0.5), figure(123456.0)),
+            ("0.50".into(), "1.23e5".into())
+        );
     }
 }

@@ -1,0 +1,263 @@
+//! What is said of a case that did not go well: the thing that people read most. The same text
+//! stands in the terminal and in JUnit.
+
+use std::fmt::Write as _;
+
+use super::text::{clean, count, figure, number, one_line};
+use crate::journal::{CaseEnd, Journal, MismatchGeometry, UnitKey, Worst};
+use crate::verdict::{FailKind, Verdict};
+
+/// Wrong elements that are listed by index.
+const FIRST: usize = 10;
+
+/// Lines of the plugin's log that are shown.
+const LOG_LINES: usize = 20;
+
+/// The whole story of an attempt: case, verdict and rule, counts, worst element, geometry, named
+/// causes, engine, seed, and a line to see it again.
+pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
+    let mut out = String::new();
+    line(&mut out, "case", &end.case);
+    line(&mut out, "verdict", &headline(end));
+    if let Some(rule) = rule(end) {
+        line(&mut out, "rule", &rule);
+    }
+    if let Some(wrong) = wrong(end) {
+        line(&mut out, "wrong", &wrong);
+    }
+    if let Some(worst) = &end.worst {
+        worst_lines(&mut out, worst);
+    }
+    if let Some(geometry) = &end.geometry {
+        geometry_lines(&mut out, geometry);
+    }
+    if !end.diagnosis.is_empty() {
+        line(&mut out, "explained by", &end.diagnosis.join(", "));
+    }
+    if !end.decoys_accepted.is_empty() {
+        line(&mut out, "accepts decoys", &end.decoys_accepted.join(", "));
+    }
+    for note in &end.notes {
+        line(&mut out, "note", &one_line(note));
+    }
+    line(&mut out, "engine", &engine(end));
+    if let Some(workspace) = end.workspace {
+        line(
+            &mut out,
+            "workspace",
+            &format!("{} bytes", count(workspace)),
+        );
+    }
+    if let Some(arch) = journal
+        .start
+        .as_ref()
+        .and_then(|start| start.device.as_ref())
+        .and_then(|device| device.arch.as_deref())
+    {
+        line(&mut out, "device", arch);
+    }
+    if let Some(seed) = journal.start.as_ref().and_then(|start| start.seed) {
+        line(&mut out, "seed", &seed.to_string());
+    }
+    line(
+        &mut out,
+        "reproduce",
+        &reproduction(journal, &UnitKey::of_end(end)),
+    );
+    log_lines(&mut out, &end.log_tail);
+    clean(&out)
+}
+
+/// The verdict in one line, with what was seen.
+pub fn headline(end: &CaseEnd) -> String {
+    match &end.reason {
+        Some(reason) => format!("{}: {}", end.verdict, one_line(reason)),
+        None => end.verdict.to_string(),
+    }
+}
+
+/// The command that runs this unit again. It uses the installed name, and quotes for a shell.
+pub fn reproduction(journal: &Journal, key: &UnitKey) -> String {
+    let mut command = "dnn-assay run".to_owned();
+    if let Some(plugin) = journal.plugin(key.plugin) {
+        let _ = write!(command, " {}", quoted(&plugin.path));
+    }
+    let _ = write!(command, " --case {}", quoted(&key.case));
+    let _ = write!(
+        command,
+        " --engine {}",
+        quoted(&engine_argument(journal, key))
+    );
+    if let Some(start) = &journal.start {
+        if let Some(seed) = start.seed {
+            let _ = write!(command, " --seed {seed}");
+        }
+        if let Some(criterion) = start.criterion.as_deref().filter(|c| *c != "bound") {
+            let _ = write!(command, " --criterion {}", quoted(criterion));
+        }
+    }
+    command
+}
+
+/// A waiver for this unit, in YAML, to paste and complete.
+pub fn waiver(journal: &Journal, end: &CaseEnd) -> String {
+    let engine = engine_argument(journal, &UnitKey::of_end(end));
+    let verdict = end.verdict.to_string();
+    format!(
+        "- case: {}\n  engine: {}\n  expect: {}\n  reason: \"\"   # why this is known\n  owner: \"\"    # who answers for it\n  link: \"\"     # an issue\n  expires: \"\"  # the last day, as 2027-06-30\n",
+        yaml_text(&end.case),
+        yaml_text(&engine),
+        yaml_text(&verdict),
+    )
+}
+
+/// The name of the unit's engine as the command line takes it: its name, else its id.
+pub fn engine_argument(journal: &Journal, key: &UnitKey) -> String {
+    journal
+        .plugin(key.plugin)
+        .and_then(|plugin| plugin.engines.iter().find(|e| e.id == key.engine_id))
+        .map_or_else(|| format!("{:#018x}", key.engine_id), |e| e.label())
+}
+
+fn line(out: &mut String, label: &str, text: &str) {
+    let _ = writeln!(out, "{label:<14} {text}");
+}
+
+fn engine(end: &CaseEnd) -> String {
+    match &end.engine {
+        Some(name) => format!("{} ({:#018x})", one_line(name), end.engine_id),
+        None => format!("{:#018x}", end.engine_id),
+    }
+}
+
+fn rule(end: &CaseEnd) -> Option<String> {
+    let criterion = end.criterion.as_deref()?;
+    let mut rule = criterion.to_owned();
+    if !end.traits.is_empty() {
+        let _ = write!(rule, " with {}", end.traits.join(", "));
+    }
+    if let Some(margin) = end.margin {
+        let _ = write!(
+            rule,
+            ": the worst error is {} times what is allowed",
+            figure(margin)
+        );
+    }
+    Some(rule)
+}
+
+fn wrong(end: &CaseEnd) -> Option<String> {
+    let compared = end.compared?;
+    let mismatched = end.mismatched?;
+    if compared == 0 || mismatched == 0 {
+        return None;
+    }
+    let percent = 100.0 * mismatched as f64 / compared as f64;
+    let of = format!("{} of {} elements", count(mismatched), count(compared));
+    Some(format!("{of} ({} %)", figure(percent)))
+}
+
+fn worst_lines(out: &mut String, worst: &Worst) {
+    let place = format!(
+        "{} [{}] of {} {} (index {})",
+        one_line(&worst.tensor),
+        join(&worst.coordinates),
+        worst.dtype,
+        shape(&worst.dims),
+        count(worst.index),
+    );
+    line(out, "worst element", &place);
+    line(out, "  expected", &number(worst.expected));
+    line(out, "  got", &number(worst.got));
+    let mut error = format!("{} allowed", number(worst.bound));
+    let off = (worst.got - worst.expected).abs();
+    if off.is_finite() {
+        error = format!("{} off, {error}", number(off));
+    }
+    if let Some(ulps) = worst.ulps {
+        let _ = write!(error, ", {} ulp", figure(ulps));
+    }
+    line(out, "  error", &error);
+}
+
+fn geometry_lines(out: &mut String, geometry: &MismatchGeometry) {
+    if !geometry.text.is_empty() {
+        line(out, "where", &one_line(&geometry.text));
+    }
+    if !geometry.first.is_empty() {
+        let first: Vec<i64> = geometry
+            .first
+            .iter()
+            .take(FIRST)
+            .map(|&index| index.cast_signed())
+            .collect();
+        line(out, "first wrong", &format!("index {}", join(&first)));
+    }
+}
+
+fn log_lines(out: &mut String, log: &[String]) {
+    if log.is_empty() {
+        return;
+    }
+    let skipped = log.len().saturating_sub(LOG_LINES);
+    line(
+        out,
+        "plugin's log",
+        if skipped > 0 { "(its end)" } else { "" },
+    );
+    for text in &log[skipped..] {
+        for part in clean(text).lines() {
+            let _ = writeln!(out, "  | {part}");
+        }
+    }
+}
+
+fn join(values: &[i64]) -> String {
+    let texts: Vec<String> = values.iter().map(i64::to_string).collect();
+    texts.join(", ")
+}
+
+fn shape(dims: &[i64]) -> String {
+    let texts: Vec<String> = dims.iter().map(i64::to_string).collect();
+    texts.join("x")
+}
+
+/// The argument as a POSIX shell takes it.
+fn quoted(argument: &str) -> String {
+    let argument = one_line_exact(argument);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._/+~:@%,=-".contains(c);
+    let home = argument.starts_with('~');
+    if !argument.is_empty() && !home && argument.chars().all(plain) {
+        return argument;
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+/// Without control characters, which no one-line command can carry; blanks stay as they are.
+fn one_line_exact(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], " ")
+}
+
+/// A YAML scalar: plain where that is safe, else in double quotes.
+fn yaml_text(text: &str) -> String {
+    let text = one_line_exact(text);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._/+~()-".contains(c);
+    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if starts && text.chars().all(plain) {
+        return text;
+    }
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
+}
+
+/// Whether a unit's story belongs among the failures.
+pub fn is_failure(verdict: &Verdict) -> bool {
+    verdict.is_red()
+}
+
+/// A short name of what was wrong, for JUnit's `type`.
+pub fn type_name(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Fail(kind) => FailKind::name(*kind).to_owned(),
+        other => other.name().to_owned(),
+    }
+}

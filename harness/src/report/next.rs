@@ -1,0 +1,76 @@
+//! Three commands that help on from here.
+
+use std::collections::BTreeSet;
+
+use super::failure::{is_failure, reproduction};
+use super::text::one_line;
+use crate::journal::{Journal, Summary, Unit};
+use crate::verdict::Verdict;
+
+/// Three commands, each with what it is for.
+pub fn next_commands(journal: &Journal, units: &[Unit<'_>], summary: &Summary) -> [String; 3] {
+    let plugins: BTreeSet<String> = journal
+        .plugins
+        .iter()
+        .map(|plugin| one_line(&plugin.path))
+        .collect();
+    let plugin = match plugins.len() {
+        1 => plugins.into_iter().next().unwrap_or_default(),
+        _ => "PLUGIN".to_owned(),
+    };
+    let out = journal
+        .start
+        .as_ref()
+        .and_then(|start| start.out.as_deref())
+        .map_or_else(|| "dnn-assay-out".to_owned(), one_line);
+    let report = commented(&format!("dnn-assay report {out}"), "these figures again");
+    if summary.plugin_errors > 0 && units.is_empty() {
+        return [
+            commented(
+                &format!("dnn-assay run {plugin} --until loaded"),
+                "load it, nothing else",
+            ),
+            commented("dnn-assay run --builtin", "the same on a plugin that works"),
+            report,
+        ];
+    }
+    let failed = units
+        .iter()
+        .find(|unit| is_failure(&unit.verdict) || unit.verdict == Verdict::Missing);
+    if let Some(unit) = failed {
+        let case = one_line(&unit.key.case);
+        return [
+            commented(&reproduction(journal, &unit.key), "this case alone"),
+            commented(
+                &format!("dnn-assay explain {case}"),
+                "its graph and its bound",
+            ),
+            report,
+        ];
+    }
+    if summary.verified == 0 {
+        return [
+            commented("dnn-assay list", "what was asked for"),
+            commented(
+                "dnn-assay run --builtin",
+                "the same on a plugin that accepts it",
+            ),
+            report,
+        ];
+    }
+    [
+        commented(
+            &format!("dnn-assay run {plugin} --suite full"),
+            "the full tier",
+        ),
+        commented(
+            &format!("dnn-assay run {plugin} --junit junit.xml"),
+            "for a pipeline",
+        ),
+        report,
+    ]
+}
+
+fn commented(command: &str, what: &str) -> String {
+    format!("{command}   # {what}")
+}
