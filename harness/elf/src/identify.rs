@@ -24,7 +24,7 @@ pub struct Export {
 }
 
 /// What a shared object offers to a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginRole {
     /// At least one symbol of the engine interface.
@@ -32,6 +32,7 @@ pub enum PluginRole {
     /// The symbols of a heuristic plugin, which DNN Assay names and does not execute.
     Heuristic,
     /// Neither.
+    #[default]
     None,
 }
 
@@ -57,7 +58,7 @@ impl MissingEntries {
 }
 
 /// A shared object of the right machine: what it says about itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PluginFile {
     /// The SONAME.
     pub soname: Option<String>,

@@ -6,12 +6,15 @@
 
 mod hash;
 mod notes;
+mod ranges;
 mod symbol;
 mod tables;
 mod versions;
 
 pub use hash::SymbolCounts;
+pub(crate) use ranges::loader_ranges;
 pub use symbol::{Binding, DynSymbol, SymbolKind, Visibility};
+pub(crate) use versions::VERSYM_HIDDEN;
 pub use versions::{NeededVersion, VersionUse, Versions};
 
 use crate::not_a_plugin::{HOST_MACHINE, NotAPlugin, What, classify_foreign, machine_name};
