@@ -4,8 +4,7 @@
 // RELU_FWD of equal shapes, and two-dimensional forward convolution with groups. Everything else
 // is declined. No exception leaves the library.
 //
-//     g++ -std=c++17 -O2 -fPIC -shared -fvisibility=hidden -Wl,--version-script=exports.map \
-//         -o libcpp_plugin.so cpp_plugin.cpp
+// README.md has the line that builds it.
 #include <array>
 #include <cstdint>
 #include <cstdio>
