@@ -5,10 +5,15 @@
 #![forbid(unsafe_code)]
 
 mod arithmetic;
+mod compare;
+mod criterion;
+pub mod decoys;
 pub mod dtype;
 mod estimate;
 mod evaluate;
 
 pub use arithmetic::{Arithmetic, FunctionErrors};
+pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, compare};
+pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};
 pub use evaluate::{EvalError, Evaluation, evaluate};

@@ -130,9 +130,10 @@ fn load<E: Element>(view: &View, bytes: &[u8]) -> Vec<f64> {
 }
 
 fn store<E: Element>(view: &View, values: &[f64], bytes: &mut [u8]) {
-    match slabs(view) {
-        Some(slabs) if view.len() > CHUNK => store_slabs::<E>(&slabs, values, bytes),
-        _ => view.runs(0..view.len(), |run| {
+    let slabs = (view.len() > CHUNK).then(|| slabs(view)).flatten();
+    match slabs {
+        Some(slabs) => store_slabs::<E>(&slabs, values, bytes),
+        None => view.runs(0..view.len(), |run| {
             let bytes = &mut bytes[run.start * E::SIZE..];
             for (i, &value) in values[run.logical].iter().enumerate() {
                 E::store(value, &mut bytes[i * run.stride * E::SIZE..]);

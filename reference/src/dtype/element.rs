@@ -10,6 +10,32 @@ pub(crate) trait Element: Send + Sync {
     fn store(value: f64, bytes: &mut [u8]);
     /// `value` rounded once to the type.
     fn round(value: f64) -> f64;
+    /// The place of a value of the type among all of them: neighbours differ by 1, ±0 are both 0.
+    /// Of a NaN it means nothing.
+    fn ordinal(value: f64) -> i64;
+
+    /// Units in the last place between two values of the type; `None` with a NaN.
+    #[inline]
+    fn ulps(a: f64, b: f64) -> Option<u64> {
+        if a == b {
+            Some(0)
+        } else if a.is_nan() || b.is_nan() {
+            None
+        } else {
+            Some(Self::ordinal(a).abs_diff(Self::ordinal(b)))
+        }
+    }
+}
+
+/// The ordinal of a sign and the bits of a magnitude.
+#[inline]
+fn signed(value: f64, magnitude: u64) -> i64 {
+    let magnitude = magnitude as i64;
+    if value.is_sign_negative() {
+        -magnitude
+    } else {
+        magnitude
+    }
 }
 
 /// Evaluates `$body` with `$element` the [`Element`] of a `DataType`: `Some`, or `None` for a type
@@ -38,7 +64,7 @@ macro_rules! with_element {
 pub(crate) use with_element;
 
 macro_rules! native_element {
-    ($($(#[$doc:meta])* $name:ident: $native:ty, $value:ident => $convert:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $native:ty, $value:ident => $convert:expr, $ordinal:expr;)*) => {$(
         $(#[$doc])*
         pub(crate) struct $name;
 
@@ -64,23 +90,28 @@ macro_rules! native_element {
                 let native: $native = $convert;
                 native as f64
             }
+
+            #[inline]
+            fn ordinal($value: f64) -> i64 {
+                $ordinal
+            }
         }
     )*};
 }
 
 native_element! {
     /// IEEE binary32: `as` rounds once, to nearest even.
-    F32: f32, value => value as f32;
+    F32: f32, value => value as f32, signed(value, u64::from((value as f32).abs().to_bits()));
     /// IEEE binary64.
-    F64: f64, value => value;
+    F64: f64, value => value, signed(value, value.abs().to_bits());
     /// Unsigned byte; `as` saturates.
-    U8: u8, value => value.round_ties_even() as u8;
+    U8: u8, value => value.round_ties_even() as u8, value as i64;
     /// Signed byte.
-    I8: i8, value => value.round_ties_even() as i8;
+    I8: i8, value => value.round_ties_even() as i8, value as i64;
     /// 32-bit integer.
-    I32: i32, value => value.round_ties_even() as i32;
+    I32: i32, value => value.round_ties_even() as i32, value as i64;
     /// 64-bit integer; beyond 2⁵³ the f64 is the nearest one.
-    I64: i64, value => value.round_ties_even() as i64;
+    I64: i64, value => value.round_ties_even() as i64, value as i64;
 }
 
 /// IEEE binary16.
@@ -111,6 +142,12 @@ macro_rules! narrow_element {
                 widen::<$exponent_bits, $mantissa_bits>(narrow::<$exponent_bits, $mantissa_bits>(
                     value,
                 ))
+            }
+
+            #[inline]
+            fn ordinal(value: f64) -> i64 {
+                let code = narrow::<$exponent_bits, $mantissa_bits>(value.abs());
+                signed(value, u64::from(code))
             }
         }
     };

@@ -4,7 +4,7 @@
 //! ties to even; rounding through f32 would round twice and is never done.
 
 mod buffer;
-mod element;
+pub(crate) mod element;
 mod format;
 mod view;
 
@@ -14,5 +14,6 @@ pub use format::{
     unit_roundoff,
 };
 
+pub(crate) use buffer::checked_view;
 pub(crate) use element::{Element, with_element};
 pub(crate) use view::View;
