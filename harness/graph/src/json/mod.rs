@@ -7,7 +7,7 @@
 //! `tensors`, `nodes` and optionally `preferred_engine_id`, `is_override_shape_enabled`, `id`.
 //! Keys are the field names of the schema; a node names its table in `type`, its uids in
 //! `inputs` and `outputs`, and its parameters wherever the kind's own serializer puts them:
-//! `parameters`, `attributes`, `inputs` or the node itself ([`style`](self) keeps the table).
+//! `parameters`, `attributes`, `inputs` or the node itself. `style.rs` keeps the table.
 //!
 //! # Reading is wider than writing
 //!

@@ -174,3 +174,51 @@ fn data_type(
             generation,
         }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::verify::TensorTable;
+    use super::*;
+    use crate::tensor_value::TensorValue;
+
+    /// A vector of `fixtures/wire` whose root is a `TensorAttributes`, which no plugin ever sees
+    /// as a root.
+    fn golden_tensor() -> Vec<u8> {
+        let text = include_str!("../../../../fixtures/wire/tensor_with_float32_value.hex");
+        let digits: String = text.split_whitespace().collect();
+        (0..digits.len() / 2)
+            .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).expect("hexadecimal"))
+            .collect()
+    }
+
+    fn read(bytes: &[u8], generation: Generation) -> Result<Tensor, WireError> {
+        match generation {
+            Generation::Nov2025 => verify::<TensorTable<Nov2025>>(bytes, "TensorAttributes")?,
+            Generation::Current => verify::<TensorTable<Current>>(bytes, "TensorAttributes")?,
+        }
+        RawTable::root(bytes)
+            .map_err(ReadError::from)
+            .and_then(|table| read_tensor(table, Element::Root, generation))
+            .map_err(|error| error.of("TensorAttributes", bytes))
+    }
+
+    #[test]
+    fn a_scalar_in_a_union_of_bare_structs() {
+        let expected = Tensor {
+            value: Some(TensorValue::Float32(1.5)),
+            ..Tensor::packed(7, "k", DataType::Float, &[1])
+        };
+        for &generation in Generation::ALL {
+            assert_eq!(read(&golden_tensor(), generation).as_ref(), Ok(&expected));
+        }
+    }
+
+    #[test]
+    fn truncated_scalars_are_malformed() {
+        let bytes = golden_tensor();
+        for end in 0..bytes.len() {
+            let result = read(&bytes[..end], Generation::Current);
+            assert!(matches!(result, Err(WireError::Malformed { .. })), "{end}");
+        }
+    }
+}

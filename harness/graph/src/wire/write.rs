@@ -87,7 +87,7 @@ fn write_uuid(builder: &mut FlatBufferBuilder, id: [u8; 16]) {
 }
 
 /// Writes a `TensorAttributes`; what is at its default takes no room.
-pub(super) fn write_tensor(builder: &mut FlatBufferBuilder, tensor: &Tensor) -> Table {
+fn write_tensor(builder: &mut FlatBufferBuilder, tensor: &Tensor) -> Table {
     let name = builder.create_string(&tensor.name);
     let strides = builder.create_vector(&tensor.strides);
     let dims = builder.create_vector(&tensor.dims);

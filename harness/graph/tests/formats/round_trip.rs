@@ -141,7 +141,7 @@ fn knobs_details_and_names_need_the_current_wire() {
     let error = write_engine_config(&config, Generation::Nov2025).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "EngineConfig.knobs: the 2025-11 wire cannot express settings of 1 knobs"
+        "EngineConfig.knobs: the 2025-11 wire cannot express settings of knobs"
     );
     let details = EngineDetails {
         name: "N".to_owned(),
