@@ -10,4 +10,5 @@ pub mod journal;
 pub mod report;
 pub mod suite;
 pub mod verdict;
+pub mod worker;
 pub mod yaml;

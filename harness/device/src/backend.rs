@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use crate::host::HostBackend;
 use crate::layout::Slot;
 use crate::map::ArenaMap;
 use crate::memory_kind::MemoryKind;
@@ -42,4 +43,15 @@ pub trait DeviceBackend {
 
     /// Frees everything that was placed. Pointers handed out are dead afterwards.
     fn release(&mut self) -> Result<(), DeviceError>;
+}
+
+/// Opens device `number` of a kind. The error says what is missing.
+pub fn open_backend(kind: MemoryKind, number: u32) -> Result<Box<dyn DeviceBackend>, DeviceError> {
+    match kind {
+        MemoryKind::Host => Ok(Box::new(HostBackend)),
+        MemoryKind::Hip | MemoryKind::Cuda => Err(DeviceError {
+            call: format!("open {kind} device {number}"),
+            text: format!("this build has no backend for {kind} memory"),
+        }),
+    }
 }

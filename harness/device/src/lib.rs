@@ -19,7 +19,7 @@ mod poison;
 mod snapshot;
 
 pub use arena::{Arena, ArenaError};
-pub use backend::{DeviceBackend, DeviceError};
+pub use backend::{DeviceBackend, DeviceError, open_backend};
 pub use descriptor::adopt_descriptor;
 pub use host::HostBackend;
 pub use layout::{

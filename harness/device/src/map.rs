@@ -86,6 +86,11 @@ impl ArenaMap {
         &self.layout
     }
 
+    /// The address of the arena's first byte, which is inaccessible itself.
+    pub fn base_address(&self) -> u64 {
+        self.base.addr() as u64
+    }
+
     /// The address of a slot's first byte, for the plugin.
     pub fn pointer(&self, slot: &Slot) -> *mut c_void {
         self.at(slot.bytes.start).cast()
