@@ -130,6 +130,13 @@ fn short_ids_become_canonical(#[case] short: &str, #[case] canonical: &str) {
 )]
 #[case("pointwise.abs/nchw~q1/n2-c3-i2x2", "q1", "followed by s")]
 #[case("pointwise.relu_fwd/c3-i2x2/upnan", "upnan", "neither")]
+#[case(
+    "pointwise.relu_fwd/c3-i2x2/lo2-up1",
+    "lo2-up1",
+    "below the lower clip"
+)]
+#[case("conv.fprop+relu/c1-k1-i1x1-f1x1/up-1", "up-1", "below the lower clip")]
+#[case("pointwise.softplus_fwd/c3-i2x2/beta0", "beta0", "must not be 0")]
 #[case("pointwise.relu_fwd/c3-i2x2/up1e99", "1e99", "f32 can hold")]
 #[case("batchnorm.training/c3-i2x2/mom0.1", "mom0.1", "add `run`")]
 #[case("batchnorm.backward/c3-i2x2/eps1e-5", "eps1e-5", "no attribute `eps`")]

@@ -130,7 +130,7 @@ pub struct PointwiseSemantics {
     pub direction: Direction,
     /// Names of the operands in the order `in_0`, `in_1`, `in_2`; their number is the arity.
     pub operands: &'static [&'static str],
-    /// The parameters that the mode reads; a node may set no others.
+    /// The parameters that the mode reads; others are ignored.
     pub parameters: &'static [Parameter],
     /// Types that each operand may have, other than a mask.
     pub inputs: DtypeClass,

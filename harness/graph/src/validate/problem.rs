@@ -26,12 +26,26 @@ impl fmt::Display for Problem {
             (None, Some(uid)) => write!(f, "tensor {uid}, ")?,
             (None, None) => f.write_str("graph, ")?,
         }
-        write!(
-            f,
-            "{}: expected {}, found {}; {}",
-            self.field, self.expected, self.seen, self.advice
-        )
+        let Self {
+            field,
+            expected,
+            seen,
+            advice,
+            ..
+        } = self;
+        write!(f, "{field}: expected {expected}, found {seen}; {advice}")
     }
 }
 
 impl std::error::Error for Problem {}
+
+/// Numbers for a message; a long list is cut.
+pub(super) fn list(numbers: &[i64]) -> String {
+    const SHOWN: usize = 8;
+    match numbers.get(..SHOWN) {
+        Some(head) if numbers.len() > SHOWN => {
+            format!("{head:?} and {} more", numbers.len() - SHOWN)
+        }
+        _ => format!("{numbers:?}"),
+    }
+}

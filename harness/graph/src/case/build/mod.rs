@@ -9,7 +9,7 @@ use super::error::{Fault, Part};
 use super::op::Op;
 use super::strided::{self, StridedTensor};
 use super::value::Case;
-use crate::enums::DataType;
+use crate::enums::{DataType, PointwiseMode};
 use crate::model::{Graph, Node, Tensor};
 use crate::schema::{Attributes, PointwiseAttributes};
 use crate::tensor_value::TensorValue;
@@ -56,11 +56,30 @@ pub fn tensor_uid(name: &str) -> Option<i64> {
 
 pub(super) fn graph(case: &Case) -> Result<Graph, Fault> {
     let builder = Builder::new(case);
+    check_parameters(case)?;
     match case.op {
         Op::Pointwise(mode) => pointwise::build(builder, mode),
         op if op.is_conv() => conv::build(builder),
         _ => batchnorm::build(builder),
     }
+}
+
+/// Refuses clips out of order and a softplus that divides by 0.
+fn check_parameters(case: &Case) -> Result<(), Fault> {
+    let float = |key| case.attributes.float(key);
+    let lower = float(Key::Lower).unwrap_or(0.0);
+    if let Some(upper) = float(Key::Upper).filter(|upper| *upper < lower) {
+        let message = format!("`up` {upper} is below the lower clip, {lower}");
+        return Err(Fault::new(Part::Attributes, message));
+    }
+    let mode = case.op.mode();
+    if mode == Some(PointwiseMode::SoftplusFwd) && float(Key::Beta) == Some(0.0) {
+        return Err(Fault::new(
+            Part::Attributes,
+            "a softplus divides by `beta`; it must not be 0",
+        ));
+    }
+    Ok(())
 }
 
 /// Extents of the tensors that may be given strides.
@@ -233,7 +252,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A pointwise node's parameters as the id gives them; those left out stay unset.
-    fn pointwise_attributes(&self, mode: crate::enums::PointwiseMode) -> PointwiseAttributes {
+    fn pointwise_attributes(&self, mode: PointwiseMode) -> PointwiseAttributes {
         use crate::semantics::Parameter;
         let attributes = &self.case.attributes;
         let takes = |parameter| {
