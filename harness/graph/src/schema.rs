@@ -3,7 +3,7 @@
 //!
 //! Source: `flatbuffers_sdk/schemas/*.fbs` of hipDNN. A field's number is its FlatBuffers id (its
 //! vtable offset is `4 + 2·id`). `input` and `output` fields hold tensor uids; `attr` fields hold
-//! parameters. To add a node kind, add a block to [`node_kinds!`]; to add a field, a line.
+//! parameters. To add a node kind, add a block to `node_kinds!`; to add a field, a line.
 
 use crate::enums::*;
 

@@ -17,6 +17,9 @@ type Table = WIPOffset<TableFinishedWIPOffset>;
 /// The 2025-11 wire has no compute type per node: one that is unset, or equal to the graph's,
 /// is dropped, because there the graph's holds for every node.
 ///
+/// The bytes must start at a multiple of 8 in memory when a plugin reads them in place, as
+/// every block of the system allocator does.
+///
 /// # Errors
 /// [`WireError::Inexpressible`] for the first thing that the generation has no form for;
 /// [`WireError::TooLarge`] beyond what [`super::read_graph`] accepts.

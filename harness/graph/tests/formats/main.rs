@@ -1,6 +1,9 @@
 //! The forms of a graph outside the process: both generations of the FlatBuffers wire, and JSON.
 
-#![allow(clippy::unwrap_used, reason = "an unwrap that fails is a test that fails")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "an unwrap that fails is a test that fails"
+)]
 
 mod arbitrary;
 mod detection;
