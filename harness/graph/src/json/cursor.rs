@@ -130,6 +130,10 @@ impl<'v> Cursor<'v> {
         self.integer("a 32-bit integer")
     }
 
+    pub(super) fn u32(&self) -> Result<u32, JsonError> {
+        self.integer("an unsigned 32-bit integer")
+    }
+
     pub(super) fn u8(&self) -> Result<u8, JsonError> {
         self.integer("an integer from 0 to 255")
     }

@@ -4,7 +4,8 @@
 //! # Form
 //!
 //! An object with `name`, `compute_data_type`, `intermediate_data_type`, `io_data_type`,
-//! `tensors`, `nodes` and optionally `preferred_engine_id`, `is_override_shape_enabled`, `id`.
+//! `tensors`, `nodes` and optionally `preferred_engine_id`, `is_override_shape_enabled`,
+//! `min_required_engine_api_version`, `id`.
 //! Keys are the field names of the schema; a node names its table in `type`, its uids in
 //! `inputs` and `outputs`, and its parameters wherever the kind's own serializer puts them:
 //! `parameters`, `attributes`, `inputs` or the node itself. `style.rs` keeps the table.

@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::error::JsonError;
 use super::node;
-use super::style::{GRAPH_KEYS, TENSOR_KEYS, VALUE_TYPES};
+use super::style::{API_VERSION_KEYS, GRAPH_KEYS, TENSOR_KEYS, VALUE_TYPES};
 use crate::enums::DataType;
 use crate::model::{DEFAULT_ALIGNMENT, Graph, Tensor};
 use crate::tensor_value::TensorValue;
@@ -88,11 +88,10 @@ fn flag(object: &Cursor, key: &str) -> Result<bool, JsonError> {
 }
 
 fn api_version(value: &Cursor) -> Result<ApiVersion, JsonError> {
-    let expected = "a version as a string \"MAJOR.MINOR.PATCH\"";
-    let text = value.text()?;
-    ApiVersion::parse(text)
-        .filter(|version| version.to_string() == text)
-        .ok_or_else(|| value.wrong(expected))
+    value.check_keys(&API_VERSION_KEYS)?;
+    let [major, minor, patch] =
+        API_VERSION_KEYS.map(|key| value.require(key).and_then(|number| number.u32()));
+    Ok(ApiVersion::new(major?, minor?, patch?))
 }
 
 /// A canonical UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12.

@@ -137,7 +137,10 @@ pub(super) fn value_type(value: TensorValue) -> &'static str {
     VALUE_TYPES[usize::from(value.tag()) - 1].1
 }
 
-/// Keys of a graph, and the older names of three of them.
+/// Keys of an engine API version.
+pub(super) const API_VERSION_KEYS: [&str; 3] = ["major", "minor", "patch"];
+
+/// Keys of a graph.
 pub(super) const GRAPH_KEYS: [&str; 10] = [
     "name",
     "compute_data_type",

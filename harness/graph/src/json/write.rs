@@ -1,7 +1,7 @@
 //! Writing a graph.
 
 use super::node::{self, float32, float64, spell};
-use super::style::{Spelling, value_type};
+use super::style::{API_VERSION_KEYS, Spelling, value_type};
 use crate::enums::DataType;
 use crate::model::{Graph, Tensor};
 use crate::tensor_value::TensorValue;
@@ -24,9 +24,12 @@ fn graph_value(graph: &Graph) -> Value {
         put("preferred_engine_id", engine.into());
     }
     if let Some(version) = graph.min_engine_api {
+        let numbers = [version.major, version.minor, version.patch];
+        let parts = API_VERSION_KEYS.iter().zip(numbers);
+        let parts = parts.map(|(key, number)| ((*key).to_owned(), number.into()));
         put(
             "min_required_engine_api_version",
-            version.to_string().into(),
+            parts.collect::<Map<_, _>>().into(),
         );
     }
     if let Some(id) = graph.id {

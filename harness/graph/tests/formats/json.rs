@@ -2,6 +2,7 @@
 
 use crate::arbitrary::{Tape, graphs, node};
 use crate::golden::add;
+use dnn_assay_abi::ApiVersion;
 use dnn_assay_graph::json::{JsonError, from_str, to_string};
 use dnn_assay_graph::schema::*;
 use dnn_assay_graph::wire::Generation;
@@ -94,6 +95,7 @@ fn conv_bias_relu() {
 fn batchnorm_training() {
     let graph = from_str(&example("batchnorm_training.json")).unwrap();
     assert_eq!(graph.preferred_engine_id, Some(-2));
+    assert_eq!(graph.min_engine_api, Some(ApiVersion::new(1, 3, 0)));
     assert_eq!(
         graph.id.unwrap(),
         [
@@ -114,7 +116,13 @@ fn batchnorm_training() {
     let written: Value = serde_json::from_str(&to_string(&graph)).unwrap();
     let original: Value = serde_json::from_str(&example("batchnorm_training.json")).unwrap();
     assert_eq!(written["nodes"], original["nodes"]);
-    assert_eq!(written["id"], original["id"]);
+    for key in [
+        "id",
+        "preferred_engine_id",
+        "min_required_engine_api_version",
+    ] {
+        assert_eq!(written[key], original[key]);
+    }
 }
 
 #[test]
@@ -282,8 +290,16 @@ fn what_json_has_no_numbers_for() {
     "graph.tensors[0]: unknown key \"vritual\"; did you mean \"virtual\"?")]
 #[case::uuid("/id", json!("0123"),
     "graph.id: expected a UUID such as \"01234567-89ab-cdef-0123-456789abcdef\", saw \"0123\"")]
-#[case::version("/min_required_engine_api_version", json!("1.2"),
-    "graph.min_required_engine_api_version: expected a version as a string \"MAJOR.MINOR.PATCH\", saw \"1.2\"")]
+#[case::version(
+    "/min_required_engine_api_version",
+    json!({"major": 1, "minor": -2, "patch": 0}),
+    "graph.min_required_engine_api_version.minor: expected an unsigned 32-bit integer, saw -2"
+)]
+#[case::half_a_version(
+    "/min_required_engine_api_version",
+    json!({"major": 1, "minr": 2}),
+    "graph.min_required_engine_api_version: unknown key \"minr\"; did you mean \"minor\"?"
+)]
 #[case::value_type("/tensors/0/value_type", json!("Float23Value"),
     "graph.tensors[0].value_type: unknown value type \"Float23Value\"; did you mean \"Float32Value\"?")]
 #[case::out_of_range("/nodes/0/inputs/elu_alpha", json!(1e39),
