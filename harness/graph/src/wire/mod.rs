@@ -18,8 +18,9 @@
 //!
 //! # Hostile bytes
 //!
-//! Every read is verified first: offsets, alignment, UTF-8, depth, the number of tables and the
-//! size of the graph once shared parts are counted as often as they are used. No input panics.
+//! A buffer is verified before it is read: offsets, alignment, UTF-8, depth, the number of tables
+//! and the size once shared parts are counted as often as they are used. Every access after that
+//! is bounds-checked too, without unsafe code; no input panics. `tests/fuzz_wire.rs` tries.
 
 mod config;
 mod details;

@@ -1,6 +1,7 @@
 //! Bytes that nobody vouches for: errors with a place, never a panic.
 
 use crate::golden::{add, bytes};
+use dnn_assay_graph::schema::{ConvolutionBwdAttributes, ConvolutionFwdAttributes};
 use dnn_assay_graph::wire::*;
 use dnn_assay_graph::{DataType, Graph, TensorValue};
 use flatbuffers::FlatBufferBuilder;
@@ -107,13 +108,55 @@ fn a_string_without_its_end() {
     assert!(error.to_string().contains("null terminator"), "{error}");
 }
 
-/// Sets a byte of the first place where the graphs' bytes differ.
-fn set_differing_byte(a: &Graph, b: &Graph, byte: u8) -> WireError {
-    let mut bytes = write_graph(a, Generation::Current).unwrap();
-    let other = write_graph(b, Generation::Current).unwrap();
+/// The bytes of `a` with another byte at the first place where those of `b` differ.
+fn with_differing_byte(a: &Graph, b: &Graph, generation: Generation, byte: u8) -> Vec<u8> {
+    let mut bytes = write_graph(a, generation).unwrap();
+    let other = write_graph(b, generation).unwrap();
     let at = bytes.iter().zip(&other).position(|(x, y)| x != y).unwrap();
     bytes[at] = byte;
-    read_graph(&bytes).unwrap_err()
+    bytes
+}
+
+/// What the reader says of such bytes in the current wire.
+fn set_differing_byte(a: &Graph, b: &Graph, byte: u8) -> WireError {
+    read_graph(&with_differing_byte(a, b, Generation::Current, byte)).unwrap_err()
+}
+
+/// Each generation has its own members; the tag of a conv node becomes another.
+#[rstest]
+#[case(
+    Generation::Nov2025,
+    8,
+    "union NodeAttributes has no member 8 in the 2025-11 wire (1 to 7)"
+)]
+#[case(
+    Generation::Current,
+    24,
+    "union NodeAttributes has no member 24 in the current wire (1 to 23)"
+)]
+#[case(Generation::Nov2025, 0, "expected a value, saw none")]
+#[case(Generation::Current, 0, "expected a value, saw none")]
+fn an_unknown_node(#[case] generation: Generation, #[case] tag: u8, #[case] expected: &str) {
+    let (mut a, mut b) = (add(), add());
+    a.nodes[0].attributes = ConvolutionFwdAttributes::default().into();
+    b.nodes[0].attributes = ConvolutionBwdAttributes::default().into();
+    let bytes = with_differing_byte(&a, &b, generation, tag);
+    assert_eq!(
+        read_graph(&bytes).unwrap_err().to_string(),
+        format!("nodes[0]: Node.attributes: {expected}")
+    );
+}
+
+#[test]
+fn a_data_type_of_a_later_generation() {
+    let (a, mut b) = (add(), add());
+    b.tensors[2].data_type = DataType::Half;
+    let bytes = with_differing_byte(&a, &b, Generation::Nov2025, 7);
+    assert_eq!(
+        read_graph(&bytes).unwrap_err().to_string(),
+        "tensors[2]: TensorAttributes.data_type: DataType has no value 7 in the 2025-11 wire \
+         (0 to 6)"
+    );
 }
 
 #[test]
@@ -199,9 +242,6 @@ fn a_stored_none_is_none() {
     let (mut a, mut b) = (add(), add());
     a.tensors[0].value = Some(TensorValue::Float32(1.0));
     b.tensors[0].value = Some(TensorValue::Float16(1.0));
-    let mut bytes = write_graph(&a, Generation::Current).unwrap();
-    let other = write_graph(&b, Generation::Current).unwrap();
-    let at = bytes.iter().zip(&other).position(|(x, y)| x != y).unwrap();
-    bytes[at] = 0;
+    let bytes = with_differing_byte(&a, &b, Generation::Current, 0);
     assert_eq!(read_graph(&bytes).unwrap().0, add());
 }
