@@ -19,6 +19,7 @@ mod op;
 mod parse;
 mod shape;
 mod strided;
+mod value;
 mod work;
 
 pub use attribute::{AttributeKey, AttributeValue, Attributes};
@@ -29,10 +30,8 @@ pub use layout::Layout;
 pub use op::{BatchnormPhase, ConvDirection, Op};
 pub use shape::Shape;
 pub use strided::{Strided, StridedTensor};
-pub use work::Work;
-
-mod value;
 pub use value::Case;
+pub use work::Work;
 
 #[cfg(test)]
 mod tests;

@@ -201,3 +201,28 @@ fn work_counts_multiply_accumulates_and_bytes() {
         2.0 * (2 * 4 * 25 + 6 * 2 * 9 + 2 * 6 * 25) as f64
     );
 }
+
+#[test]
+fn the_page_on_case_ids_has_every_attribute_uid_and_its_example() {
+    let page = include_str!("../../../../docs/case-ids.md");
+    for key in AttributeKey::ALL {
+        assert!(
+            page.contains(&format!("`{}`", key.name())),
+            "{}",
+            key.name()
+        );
+    }
+    for (name, uid) in TENSOR_UIDS {
+        assert!(page.contains(&format!("| {uid} | `{name}`")), "{name}");
+    }
+    let ids = page
+        .split_whitespace()
+        .filter(|word| word.matches('/').count() == 5);
+    let ids: Vec<&str> = ids
+        .filter(|word| word.ends_with("/uni") || word.ends_with("/int"))
+        .collect();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+    for id in ids {
+        assert!(Case::parse(id).is_ok(), "{id}");
+    }
+}
