@@ -262,7 +262,7 @@ pub(crate) fn machine_name(machine: u16) -> String {
 }
 
 /// ELF machine number of AMD GPU code objects (LLVM, "User Guide for AMDGPU Backend").
-const EM_AMDGPU: u16 = 224;
+pub(crate) const EM_AMDGPU: u16 = 224;
 /// ELF machine number of CUDA binaries.
 const EM_CUDA: u16 = 190;
 

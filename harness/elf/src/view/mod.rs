@@ -4,6 +4,7 @@
 //! [`ElfView::forgiven`], so that a broken plugin is still described as far as it can be and what
 //! had to be forgiven becomes a finding.
 
+mod constructors;
 mod hash;
 mod notes;
 mod ranges;
@@ -11,13 +12,16 @@ mod symbol;
 mod tables;
 mod versions;
 
+pub use constructors::Constructor;
 pub use hash::SymbolCounts;
 pub(crate) use ranges::loader_ranges;
 pub use symbol::{Binding, DynSymbol, SymbolKind, Visibility};
 pub(crate) use versions::VERSYM_HIDDEN;
 pub use versions::{NeededVersion, VersionUse, Versions};
 
-use crate::not_a_plugin::{HOST_MACHINE, NotAPlugin, What, classify_foreign, machine_name};
+use crate::not_a_plugin::{
+    EM_AMDGPU, HOST_MACHINE, NotAPlugin, What, classify_foreign, machine_name,
+};
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::Elf;
 use goblin::elf::dynamic::{self, Dyn, Dynamic};
@@ -65,7 +69,16 @@ impl<'a> ElfView<'a> {
     /// before its headers say, or has program headers that cannot be read. Everything after that
     /// is forgiven and recorded.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, NotAPlugin> {
-        let header = parse_header(bytes).map_err(NotAPlugin::new)?;
+        Self::parse_for(bytes, HOST_MACHINE)
+    }
+
+    /// Parses the tables of an AMD GPU code object.
+    pub(crate) fn parse_code_object(bytes: &'a [u8]) -> Result<Self, NotAPlugin> {
+        Self::parse_for(bytes, EM_AMDGPU)
+    }
+
+    fn parse_for(bytes: &'a [u8], machine: u16) -> Result<Self, NotAPlugin> {
+        let header = parse_header(bytes, machine).map_err(NotAPlugin::new)?;
         check_complete(bytes, &header).map_err(NotAPlugin::new)?;
         let segments = segments(bytes, &header).map_err(NotAPlugin::new)?;
         let mut view = Self {
@@ -304,7 +317,7 @@ pub(crate) fn string_at(table: &[u8], offset: u64) -> Option<Cow<'_, str>> {
     Some(String::from_utf8_lossy(&rest[..end]))
 }
 
-fn parse_header(bytes: &[u8]) -> Result<Header, What> {
+fn parse_header(bytes: &[u8], machine: u16) -> Result<Header, What> {
     if !bytes.starts_with(header::ELFMAG) {
         return Err(classify_foreign(bytes));
     }
@@ -328,7 +341,7 @@ fn parse_header(bytes: &[u8]) -> Result<Header, What> {
         return Err(truncated);
     }
     let header = Elf::parse_header(bytes).map_err(|e| What::Malformed(e.to_string()))?;
-    if header.e_machine != HOST_MACHINE {
+    if header.e_machine != machine {
         return Err(What::WrongMachine(machine_name(header.e_machine)));
     }
     Ok(header)
