@@ -104,7 +104,10 @@ fn engine_ids(plugin: &Plugin) -> Result<Vec<i64>, LoadFailure> {
     let written = plugin
         .engine_ids(first)
         .map_err(call("get all engine IDs"))?;
-    if written.count != first || written.overflow {
+    if written.overflow {
+        return Err(LoadFailure::IdsOverflow { max: first });
+    }
+    if written.count != first {
         return Err(LoadFailure::CountsDiffer {
             first,
             second: written.count,

@@ -359,6 +359,12 @@ pub enum LoadFailure {
         /// Count of the second.
         second: u32,
     },
+    /// `GetAllEngineIds` wrote more ids than there was room for.
+    #[error("GetAllEngineIds wrote behind a buffer of {max} ids")]
+    IdsOverflow {
+        /// Room that was given.
+        max: u32,
+    },
     /// More engines than anybody can have.
     #[error("{count} engines reported, more than {limit}")]
     TooManyEngines {
