@@ -2,7 +2,7 @@
 
 use dnn_assay_abi::ERROR_STRING_MAX_LENGTH;
 use std::cell::UnsafeCell;
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 
 thread_local! {
     // Const-initialised and without destructor: a thread-local that must be dropped registers
@@ -28,6 +28,14 @@ pub(crate) fn set(message: &str) {
     });
 }
 
+/// A copy of this thread's text.
+pub(crate) fn text() -> String {
+    // SAFETY: every text ends with NUL inside the buffer, and this thread does not change it
+    // during the borrow.
+    let text = unsafe { CStr::from_ptr(pointer()) };
+    text.to_string_lossy().into_owned()
+}
+
 /// This thread's text, valid until its next failure or its end. Never null.
 pub(crate) fn pointer() -> *const c_char {
     TEXT.with(|text| text.get().cast::<c_char>().cast_const())
@@ -36,13 +44,6 @@ pub(crate) fn pointer() -> *const c_char {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::CStr;
-
-    fn text() -> String {
-        // SAFETY: `set` ends every text with NUL inside the buffer, which outlives the borrow.
-        let text = unsafe { CStr::from_ptr(pointer()) };
-        text.to_str().unwrap().to_owned()
-    }
 
     #[test]
     fn long_texts_are_cut_between_characters() {

@@ -19,6 +19,7 @@ mod last_error;
 mod live;
 pub mod log;
 pub mod note;
+mod panic_text;
 
 pub use dnn_assay_abi as abi;
 pub use dnn_assay_graph as graph;

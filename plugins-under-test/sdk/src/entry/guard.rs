@@ -1,33 +1,25 @@
 //! What every entry does: contain panics, leave a last-error text, refuse null.
 
 use crate::engine::Error;
-use crate::{last_error, log};
+use crate::{last_error, log, panic_text};
 use dnn_assay_abi::{ConstData, PluginStatus, Severity};
 use dnn_assay_graph::Graph;
+use dnn_assay_graph::validate::validate;
 use dnn_assay_graph::wire::{EngineConfig, Generation, read_engine_config, read_graph};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `body`; an error or a panic becomes a status, a last-error text and a log line.
 pub(super) fn guard(what: &str, body: impl FnOnce() -> Result<(), Error>) -> PluginStatus {
-    let result = catch_unwind(AssertUnwindSafe(body));
-    let error = match result {
+    panic_text::install_hook();
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return PluginStatus::SUCCESS,
         Ok(Err(error)) => error,
-        Err(panic) => Error::internal(format!("panicked: {}", panic_text(panic.as_ref()))),
+        Err(_) => Error::internal(panic_text::take()),
     };
     let text = format!("{what}: {}", error.message);
     last_error::set(&text);
     log::line(Severity::ERROR, &text);
     error.status
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a payload that is no text")
 }
 
 /// Writes through an out argument.
@@ -77,7 +69,18 @@ pub(super) unsafe fn graph(data: *const ConstData) -> Result<(Graph, Generation)
 
 /// Reads and validates a graph of either wire generation.
 pub(super) fn parse_graph(bytes: &[u8]) -> Result<(Graph, Generation), Error> {
-    read_graph(bytes).map_err(|error| Error::bad_param(format!("op_graph: {error}")))
+    let (graph, generation) =
+        read_graph(bytes).map_err(|error| Error::bad_param(format!("op_graph: {error}")))?;
+    check_graph(&graph)?;
+    Ok((graph, generation))
+}
+
+/// Refuses a graph that contradicts itself, so that engines need not look for that.
+pub(super) fn check_graph(graph: &Graph) -> Result<(), Error> {
+    validate(graph).map_err(|problems| {
+        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Error::bad_param(format!("op_graph: {}", texts.join("; ")))
+    })
 }
 
 /// Reads an engine configuration.

@@ -2,7 +2,7 @@
 
 use super::contexts::{CONTEXTS, Context, device_buffers, execute, plan};
 use super::engines::Buffers;
-use super::guard::{bytes, guard, parse_graph, present, put};
+use super::guard::{bytes, check_graph, guard, parse_graph, present, put};
 use super::handles::handle;
 use crate::engine::{Error, Plugin};
 use dnn_assay_abi::{ConstData, DeviceBuffer, PluginStatus, RawContext, RawHandle};
@@ -48,6 +48,7 @@ pub unsafe fn execute_op_graph_with_overrides(
         let mut graph = context.graph.clone();
         // SAFETY: forwarded.
         unsafe { overrides.apply(&mut graph) }?;
+        check_graph(&graph)?;
         let plan = plan(plugin, &context.config, &graph)?;
         if plan.workspace_size() > context.plan.workspace_size() {
             return Err(Error::invalid_value(format!(
@@ -164,16 +165,20 @@ pub unsafe fn create_execution_context_from_serialized(
 fn save(context: &Context) -> Result<Vec<u8>, WireError> {
     let config = write_engine_config(&context.config, Generation::Current)?;
     let graph = write_graph(&context.graph, Generation::Current)?;
-    let length = (config.len() as u64).to_le_bytes();
-    Ok([MAGIC.as_slice(), &length, &config, &graph].concat())
+    let lengths = [config.len(), graph.len()].map(|length| (length as u64).to_le_bytes());
+    Ok([MAGIC.as_slice(), &lengths[0], &lengths[1], &config, &graph].concat())
 }
 
 fn restore(plugin: &'static Plugin, bytes: &[u8]) -> Result<Context, Error> {
     let foreign = || Error::bad_param("serialized_context is not one of this plugin");
     let rest = bytes.strip_prefix(MAGIC).ok_or_else(foreign)?;
-    let (length, rest) = rest.split_first_chunk::<8>().ok_or_else(foreign)?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| foreign())?;
-    let (config, graph) = rest.split_at_checked(length).ok_or_else(foreign)?;
+    let (config, rest) = rest.split_first_chunk().ok_or_else(foreign)?;
+    let (graph, rest) = rest.split_first_chunk().ok_or_else(foreign)?;
+    let [config, graph] = [config, graph].map(|length| u64::from_le_bytes(*length) as usize);
+    if config.checked_add(graph) != Some(rest.len()) {
+        return Err(foreign());
+    }
+    let (config, graph) = rest.split_at(config);
     // FlatBuffers are verified for alignment, which the parts of a whole do not have.
     let config = read_engine_config(&aligned(config))
         .map_err(|error| Error::bad_param(format!("serialized_context, configuration: {error}")))?;
