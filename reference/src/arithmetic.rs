@@ -1,5 +1,6 @@
 //! How a correct engine may compute: the constants of the error model.
 
+use crate::dtype;
 use dnn_assay_graph::DataType;
 
 /// The arithmetic that engines are allowed, from which every uncertainty follows.
@@ -74,10 +75,33 @@ impl Default for FunctionErrors {
 pub(crate) struct Precision {
     /// The type.
     pub data_type: DataType,
-    /// Unit roundoff.
+    /// Bits of the significand.
+    pub bits: u32,
+    /// Unit roundoff, or what a trait puts in its place.
     pub roundoff: f64,
     /// Magnitudes from here on become infinite when rounded.
     pub overflow: f64,
-    /// Smallest positive normal number: below it, an engine may flush to zero inside a formula.
-    pub tiny: f64,
+    /// Half of the smallest subnormal.
+    pub half_subnormal: f64,
+}
+
+impl Precision {
+    /// The arithmetic of a node: its own compute type, else the graph's, else f64 where every
+    /// tensor is f64 and f32 otherwise. `None` for a type that is not a floating one.
+    pub fn of(arithmetic: &Arithmetic, declared: DataType, tensors: &[DataType]) -> Option<Self> {
+        let data_type = match declared {
+            DataType::Unset if tensors.iter().all(|&t| t == DataType::Double) => DataType::Double,
+            DataType::Unset => DataType::Float,
+            declared => declared,
+        };
+        data_type.is_float().then(|| Self {
+            data_type,
+            bits: dtype::precision(data_type),
+            roundoff: arithmetic
+                .accumulator_roundoff
+                .unwrap_or_else(|| dtype::unit_roundoff(data_type)),
+            overflow: dtype::overflow_threshold(data_type),
+            half_subnormal: dtype::smallest_subnormal(data_type) / 2.0,
+        })
+    }
 }

@@ -1,8 +1,13 @@
 //! Executes a graph: every node in order, a value and an uncertainty for every tensor.
 
-use crate::arithmetic::Arithmetic;
-use crate::estimate::{Estimate, Values};
-use dnn_assay_graph::Graph;
+mod nodes;
+
+use crate::arithmetic::{Arithmetic, Precision};
+use crate::dtype;
+use crate::estimate::{Alternative, Estimate, Values, round_up};
+use crate::ops::operand::Operand;
+use crate::ops::sums::SumBound;
+use dnn_assay_graph::{Attributes, DataType, Graph, Node, Tensor};
 use std::collections::BTreeMap;
 
 /// What the execution of a graph gave.
@@ -64,6 +69,228 @@ pub fn evaluate(
     inputs: &Values,
     arithmetic: &Arithmetic,
 ) -> Result<Evaluation, EvalError> {
-    let _ = (graph, inputs, arithmetic);
-    Ok(Evaluation::default())
+    let mut run = Run {
+        graph,
+        inputs,
+        arithmetic,
+        constants: BTreeMap::new(),
+        read_later: BTreeMap::new(),
+        evaluation: Evaluation::default(),
+    };
+    run.read_constants()?;
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let at = At { index, node };
+        for (uid, estimate) in run.node(&at)? {
+            run.store(&at, uid, estimate)?;
+        }
+    }
+    Ok(run.evaluation)
+}
+
+/// A node and its place, for messages.
+struct At<'a> {
+    index: usize,
+    node: &'a Node,
+}
+
+impl At<'_> {
+    fn unsupported(&self, what: impl Into<String>) -> EvalError {
+        EvalError::Unsupported {
+            node: self.index,
+            name: self.node.name.clone(),
+            what: what.into(),
+        }
+    }
+
+    fn invalid(&self, problem: impl Into<String>) -> EvalError {
+        EvalError::Invalid {
+            node: self.index,
+            name: self.node.name.clone(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// An execution under way.
+struct Run<'a> {
+    graph: &'a Graph,
+    inputs: &'a Values,
+    arithmetic: &'a Arithmetic,
+    /// Scalars that travel in the graph.
+    constants: BTreeMap<i64, Vec<f64>>,
+    /// Outputs that later nodes read, as those may find them: rounded or not.
+    read_later: BTreeMap<i64, Estimate>,
+    evaluation: Evaluation,
+}
+
+type Written = Vec<(i64, Estimate)>;
+
+impl<'a> Run<'a> {
+    fn read_constants(&mut self) -> Result<(), EvalError> {
+        for tensor in &self.graph.tensors {
+            let Some(value) = tensor.value else { continue };
+            let problem = |problem: &str| EvalError::Input {
+                uid: tensor.uid,
+                problem: problem.to_owned(),
+            };
+            let value = value.as_f64().ok_or_else(|| {
+                problem("an 8-bit float, which the reference does not compute with")
+            })?;
+            let count = tensor.element_count().ok_or_else(|| problem("no size"))?;
+            if count > MOST_CONSTANTS {
+                return Err(problem("a scalar with more than 2²⁰ elements"));
+            }
+            self.constants.insert(tensor.uid, vec![value; count]);
+        }
+        Ok(())
+    }
+
+    fn tensor(&self, at: &At<'_>, uid: i64) -> Result<&'a Tensor, EvalError> {
+        let tensor = self
+            .graph
+            .tensor(uid)
+            .ok_or_else(|| at.invalid(format!("there is no tensor {uid}")))?;
+        if !dtype::supported(tensor.data_type) {
+            return Err(at.unsupported(format!("tensor {uid} of type {}", tensor.data_type)));
+        }
+        Ok(tensor)
+    }
+
+    fn operand(&self, at: &At<'_>, uid: i64) -> Result<Operand<'_>, EvalError> {
+        let tensor = self.tensor(at, uid)?;
+        let written = self
+            .read_later
+            .get(&uid)
+            .or_else(|| self.evaluation.tensors.get(&uid));
+        if let Some(estimate) = written {
+            return Ok(Operand {
+                value: &estimate.value,
+                error: &estimate.error,
+                also: &estimate.also,
+                dims: &tensor.dims,
+                data_type: tensor.data_type,
+                is_virtual: true,
+            });
+        }
+        let given = self.constants.get(&uid).or_else(|| self.inputs.get(&uid));
+        let problem = |problem: String| EvalError::Input { uid, problem };
+        let value = given.ok_or_else(|| problem("no values were given".to_owned()))?;
+        if tensor.element_count() != Some(value.len()) {
+            return Err(problem(format!(
+                "{} values for {:?}",
+                value.len(),
+                tensor.dims
+            )));
+        }
+        Ok(Operand {
+            value,
+            error: &[],
+            also: &[],
+            dims: &tensor.dims,
+            data_type: tensor.data_type,
+            is_virtual: false,
+        })
+    }
+
+    fn scalar(&self, at: &At<'_>, uid: i64) -> Result<f64, EvalError> {
+        let operand = self.operand(at, uid)?;
+        let first = operand.value.first();
+        first
+            .copied()
+            .ok_or_else(|| at.invalid(format!("scalar {uid} is empty")))
+    }
+
+    /// The arithmetic of a node.
+    fn precision(&self, at: &At<'_>) -> Result<Precision, EvalError> {
+        let declared = match at.node.compute_type {
+            DataType::Unset => self.graph.compute_type,
+            declared => declared,
+        };
+        let attributes = &at.node.attributes;
+        let mut uids = attributes.inputs();
+        uids.extend(attributes.outputs());
+        let types: Vec<DataType> = uids
+            .iter()
+            .filter_map(|&uid| self.graph.tensor(uid).map(|tensor| tensor.data_type))
+            .collect();
+        Precision::of(self.arithmetic, declared, &types)
+            .ok_or_else(|| at.unsupported(format!("compute type {declared}")))
+    }
+
+    fn bound(&self, precision: &Precision) -> SumBound {
+        SumBound::new(self.arithmetic, precision)
+    }
+
+    fn node(&mut self, at: &At<'_>) -> Result<Written, EvalError> {
+        match &at.node.attributes {
+            Attributes::ConvolutionFwd(conv) => self.fprop(at, conv),
+            Attributes::ConvolutionBwd(conv) => self.dgrad(at, conv),
+            Attributes::ConvolutionWrw(conv) => self.wgrad(at, conv),
+            Attributes::Matmul(matmul) => self.matmul(at, matmul),
+            Attributes::Pointwise(pointwise) => self.pointwise(at, pointwise),
+            Attributes::BatchnormInference(norm) => self.inference(at, norm),
+            Attributes::BatchnormInferenceVariance(norm) => self.inference_variance(at, norm),
+            Attributes::Batchnorm(norm) => self.training(at, norm),
+            Attributes::BatchnormBackward(norm) => self.norm_backward(at, norm),
+            other => Err(at.unsupported(format!("node kind {}", other.kind()))),
+        }
+    }
+
+    /// Keeps a node's output: of a virtual tensor with the rounding to its type included.
+    fn store(&mut self, at: &At<'_>, uid: i64, estimate: Estimate) -> Result<(), EvalError> {
+        let tensor = self.tensor(at, uid)?;
+        if tensor.element_count() != Some(estimate.value.len()) {
+            return Err(at.invalid(format!(
+                "output {uid} is {:?}, the operation gives {} elements",
+                tensor.dims,
+                estimate.value.len()
+            )));
+        }
+        if tensor.is_virtual {
+            let stored = stored(tensor.data_type, estimate);
+            self.evaluation.tensors.insert(uid, stored);
+            return Ok(());
+        }
+        let later = &self.graph.nodes[at.index + 1..];
+        if later
+            .iter()
+            .any(|node| node.attributes.inputs().contains(&uid))
+        {
+            let stored = stored(tensor.data_type, estimate.clone());
+            self.read_later.insert(uid, stored);
+        }
+        self.evaluation.tensors.insert(uid, estimate);
+        Ok(())
+    }
+}
+
+/// Elements that a scalar of the graph may be repeated to.
+const MOST_CONSTANTS: usize = 1 << 20;
+
+/// A tensor as a later node may find it: in the compute type or rounded to the tensor's own.
+fn stored(data_type: DataType, mut estimate: Estimate) -> Estimate {
+    let (u, half) = (
+        dtype::unit_roundoff(data_type),
+        dtype::smallest_subnormal(data_type) / 2.0,
+    );
+    let overflow = dtype::overflow_threshold(data_type);
+    let mut overflowing = Vec::new();
+    for (index, (error, &y)) in estimate.error.iter_mut().zip(&estimate.value).enumerate() {
+        if *error == 0.0 && dtype::round(data_type, y) == y {
+            continue;
+        }
+        let e = f64::from(*error);
+        *error = round_up(e + u * (y.abs() + e) + half);
+        if y.is_finite() && y.abs() + e >= overflow {
+            overflowing.push(Alternative {
+                index,
+                value: f64::INFINITY.copysign(y),
+            });
+        }
+    }
+    if !overflowing.is_empty() {
+        estimate.also.extend(overflowing);
+        estimate.also.sort_by_key(|other| other.index);
+    }
+    estimate
 }

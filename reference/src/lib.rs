@@ -11,9 +11,15 @@ pub mod decoys;
 pub mod dtype;
 mod estimate;
 mod evaluate;
+pub mod exact;
+pub mod fill;
+mod ops;
+mod parallel;
+mod traits;
 
 pub use arithmetic::{Arithmetic, FunctionErrors};
 pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, compare};
 pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};
 pub use evaluate::{EvalError, Evaluation, evaluate};
+pub use traits::{Trait, Traits, UnknownTrait};

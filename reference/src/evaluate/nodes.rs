@@ -1,0 +1,316 @@
+//! From a node's attributes to its operation.
+
+use super::{At, EvalError, Run, Written};
+use crate::arithmetic::Precision;
+use crate::ops::batchnorm::{Backward, Inference, Running, Shape, Spread, Training};
+use crate::ops::conv::{Convolution, Direction, Geometry, Window};
+use crate::ops::matmul::Matmul;
+use crate::ops::operand::Operand;
+use crate::ops::pointwise::Pointwise;
+use dnn_assay_graph::PointwiseMode;
+use dnn_assay_graph::schema::{
+    BatchnormAttributes, BatchnormBackwardAttributes, BatchnormInferenceAttributes,
+    BatchnormInferenceAttributesVarianceExt, ConvolutionBwdAttributes, ConvolutionFwdAttributes,
+    ConvolutionWrwAttributes, MatmulAttributes, PointwiseAttributes,
+};
+use dnn_assay_graph::semantics::{Parameters, pointwise};
+
+/// The window of any of the three convolution tables.
+macro_rules! window {
+    ($attributes:expr) => {
+        Window {
+            pre: &$attributes.pre_padding,
+            post: &$attributes.post_padding,
+            stride: &$attributes.stride,
+            dilation: &$attributes.dilation,
+            mode: $attributes.conv_mode,
+        }
+    };
+}
+
+impl Run<'_> {
+    pub(super) fn fprop(
+        &mut self,
+        at: &At<'_>,
+        conv: &ConvolutionFwdAttributes,
+    ) -> Result<Written, EvalError> {
+        let (x, w, y) = (conv.x_tensor_uid, conv.w_tensor_uid, conv.y_tensor_uid);
+        self.convolution(at, Direction::Fprop, [x, w, y], [x, w], &window!(conv))
+    }
+
+    pub(super) fn dgrad(
+        &mut self,
+        at: &At<'_>,
+        conv: &ConvolutionBwdAttributes,
+    ) -> Result<Written, EvalError> {
+        let (dy, w, dx) = (conv.dy_tensor_uid, conv.w_tensor_uid, conv.dx_tensor_uid);
+        self.convolution(at, Direction::Dgrad, [dx, w, dy], [dy, w], &window!(conv))
+    }
+
+    pub(super) fn wgrad(
+        &mut self,
+        at: &At<'_>,
+        conv: &ConvolutionWrwAttributes,
+    ) -> Result<Written, EvalError> {
+        let (x, dy, dw) = (conv.x_tensor_uid, conv.dy_tensor_uid, conv.dw_tensor_uid);
+        self.convolution(at, Direction::Wgrad, [x, dw, dy], [dy, x], &window!(conv))
+    }
+
+    /// `roles`: the tensors in the places of x, w and y; `read`: the operands.
+    fn convolution(
+        &mut self,
+        at: &At<'_>,
+        direction: Direction,
+        roles: [i64; 3],
+        read: [i64; 2],
+        window: &Window<'_>,
+    ) -> Result<Written, EvalError> {
+        let [x, w, y] = [roles[0], roles[1], roles[2]];
+        let geometry = Geometry::new(
+            self.tensor(at, x)?,
+            self.tensor(at, w)?,
+            self.tensor(at, y)?,
+            window,
+        )
+        .map_err(|problem| at.invalid(problem))?;
+        let precision = self.precision(at)?;
+        let (first, second) = (self.operand(at, read[0])?, self.operand(at, read[1])?);
+        let (estimate, linear) = Convolution {
+            geometry,
+            direction,
+            first,
+            second,
+            bound: self.bound(&precision),
+            rounds_inputs: first.rounds_into(&precision) || second.rounds_into(&precision),
+        }
+        .run()
+        .map_err(|problem| at.invalid(problem))?;
+        self.evaluation.linear_growth += linear;
+        let output = match direction {
+            Direction::Fprop => y,
+            Direction::Dgrad => x,
+            Direction::Wgrad => w,
+        };
+        Ok(vec![(output, estimate)])
+    }
+
+    pub(super) fn matmul(
+        &mut self,
+        at: &At<'_>,
+        matmul: &MatmulAttributes,
+    ) -> Result<Written, EvalError> {
+        let precision = self.precision(at)?;
+        let a = self.operand(at, matmul.a_tensor_uid)?;
+        let b = self.operand(at, matmul.b_tensor_uid)?;
+        let (estimate, linear) = Matmul {
+            a,
+            b,
+            c: &self.tensor(at, matmul.c_tensor_uid)?.dims,
+            bound: self.bound(&precision),
+            rounds_inputs: a.rounds_into(&precision) || b.rounds_into(&precision),
+        }
+        .run()
+        .map_err(|problem| at.invalid(problem))?;
+        self.evaluation.linear_growth += linear;
+        Ok(vec![(matmul.c_tensor_uid, estimate)])
+    }
+
+    pub(super) fn pointwise(
+        &mut self,
+        at: &At<'_>,
+        node: &PointwiseAttributes,
+    ) -> Result<Written, EvalError> {
+        let mode = node.operation;
+        let arity = pointwise(mode).operands.len();
+        if mode == PointwiseMode::Unset {
+            return Err(at.unsupported("pointwise mode UNSET"));
+        }
+        let uids = [
+            Some(node.in_0_tensor_uid),
+            node.in_1_tensor_uid,
+            node.in_2_tensor_uid,
+        ];
+        let operands = uids
+            .iter()
+            .take(arity)
+            .map(|uid| {
+                let uid =
+                    uid.ok_or_else(|| at.invalid(format!("{mode} needs {arity} operands")))?;
+                self.operand(at, uid)
+            })
+            .collect::<Result<Vec<Operand<'_>>, _>>()?;
+        let output = self.tensor(at, node.out_0_tensor_uid)?;
+        let (estimate, undecided) = Pointwise {
+            mode,
+            parameters: Parameters::of(node),
+            operands,
+            output: &output.dims,
+            output_type: output.data_type,
+            precision: self.precision(at)?,
+            functions: &self.arithmetic.functions,
+        }
+        .run()
+        .map_err(|problem| at.invalid(problem))?;
+        self.evaluation.uncertain_steps += undecided;
+        Ok(vec![(node.out_0_tensor_uid, estimate)])
+    }
+
+    pub(super) fn inference(
+        &mut self,
+        at: &At<'_>,
+        norm: &BatchnormInferenceAttributes,
+    ) -> Result<Written, EvalError> {
+        let spread = Spread::Inverse(self.operand(at, norm.inv_variance_tensor_uid)?);
+        let uids = [
+            norm.x_tensor_uid,
+            norm.mean_tensor_uid,
+            norm.scale_tensor_uid,
+            norm.bias_tensor_uid,
+            norm.y_tensor_uid,
+        ];
+        self.normalise(at, uids, spread)
+    }
+
+    pub(super) fn inference_variance(
+        &mut self,
+        at: &At<'_>,
+        norm: &BatchnormInferenceAttributesVarianceExt,
+    ) -> Result<Written, EvalError> {
+        let epsilon = self.scalar(at, norm.epsilon_tensor_uid)?;
+        let spread = Spread::Variance(self.operand(at, norm.variance_tensor_uid)?, epsilon);
+        let uids = [
+            norm.x_tensor_uid,
+            norm.mean_tensor_uid,
+            norm.scale_tensor_uid,
+            norm.bias_tensor_uid,
+            norm.y_tensor_uid,
+        ];
+        self.normalise(at, uids, spread)
+    }
+
+    fn normalise(
+        &self,
+        at: &At<'_>,
+        [x, mean, scale, bias, y]: [i64; 5],
+        spread: Spread<'_>,
+    ) -> Result<Written, EvalError> {
+        let precision = self.precision(at)?;
+        let x = self.operand(at, x)?;
+        let estimate = Inference {
+            shape: shape(at, &x)?,
+            x,
+            mean: self.operand(at, mean)?,
+            spread,
+            scale: self.operand(at, scale)?,
+            bias: self.operand(at, bias)?,
+            bound: self.bound(&precision),
+            functions: &self.arithmetic.functions,
+        }
+        .run()
+        .map_err(|problem| at.invalid(problem))?;
+        Ok(vec![(y, estimate)])
+    }
+
+    pub(super) fn training(
+        &mut self,
+        at: &At<'_>,
+        norm: &BatchnormAttributes,
+    ) -> Result<Written, EvalError> {
+        if !norm.peer_stats_tensor_uid.is_empty() {
+            return Err(at.unsupported("peer statistics"));
+        }
+        let precision = self.precision(at)?;
+        let x = self.operand(at, norm.x_tensor_uid)?;
+        let result = Training {
+            shape: shape(at, &x)?,
+            x,
+            scale: self.operand(at, norm.scale_tensor_uid)?,
+            bias: self.operand(at, norm.bias_tensor_uid)?,
+            epsilon: self.scalar(at, norm.epsilon_tensor_uid)?,
+            running: self.running(at, norm)?,
+            bound: self.bound(&precision),
+            functions: &self.arithmetic.functions,
+        }
+        .run()
+        .map_err(|problem| at.invalid(problem))?;
+        let mut written = vec![(norm.y_tensor_uid, result.y)];
+        written.extend(norm.mean_tensor_uid.map(|uid| (uid, result.mean)));
+        written.extend(
+            norm.inv_variance_tensor_uid
+                .map(|uid| (uid, result.inverse)),
+        );
+        if let Some((mean, variance)) = result.running {
+            written.extend(norm.next_running_mean_tensor_uid.map(|uid| (uid, mean)));
+            written.extend(
+                norm.next_running_variance_tensor_uid
+                    .map(|uid| (uid, variance)),
+            );
+        }
+        Ok(written)
+    }
+
+    fn running(
+        &self,
+        at: &At<'_>,
+        norm: &BatchnormAttributes,
+    ) -> Result<Option<Running<'_>>, EvalError> {
+        let asked = norm.next_running_mean_tensor_uid.is_some()
+            || norm.next_running_variance_tensor_uid.is_some();
+        if !asked {
+            return Ok(None);
+        }
+        let (Some(mean), Some(variance), Some(momentum)) = (
+            norm.prev_running_mean_tensor_uid,
+            norm.prev_running_variance_tensor_uid,
+            norm.momentum_tensor_uid,
+        ) else {
+            return Err(at.invalid(
+                "running statistics need the previous mean, the previous variance and the momentum",
+            ));
+        };
+        Ok(Some(Running {
+            mean: self.operand(at, mean)?,
+            variance: self.operand(at, variance)?,
+            momentum: self.scalar(at, momentum)?,
+        }))
+    }
+
+    pub(super) fn norm_backward(
+        &mut self,
+        at: &At<'_>,
+        norm: &BatchnormBackwardAttributes,
+    ) -> Result<Written, EvalError> {
+        if !norm.peer_stats_tensor_uid.is_empty() {
+            return Err(at.unsupported("peer statistics"));
+        }
+        let saved = match (norm.mean_tensor_uid, norm.inv_variance_tensor_uid) {
+            (Some(mean), Some(inverse)) => {
+                Some((self.operand(at, mean)?, self.operand(at, inverse)?))
+            }
+            (None, None) => None,
+            _ => return Err(at.invalid("mean and inv_variance go together")),
+        };
+        let precision: Precision = self.precision(at)?;
+        let x = self.operand(at, norm.x_tensor_uid)?;
+        let result = Backward {
+            shape: shape(at, &x)?,
+            dy: self.operand(at, norm.dy_tensor_uid)?,
+            x,
+            scale: self.operand(at, norm.scale_tensor_uid)?,
+            saved,
+            bound: self.bound(&precision),
+            functions: &self.arithmetic.functions,
+        }
+        .run()
+        .map_err(|problem| at.invalid(problem))?;
+        Ok(vec![
+            (norm.dx_tensor_uid, result.dx),
+            (norm.dscale_tensor_uid, result.dscale),
+            (norm.dbias_tensor_uid, result.dbias),
+        ])
+    }
+}
+
+fn shape(at: &At<'_>, x: &Operand<'_>) -> Result<Shape, EvalError> {
+    Shape::new(x.dims).map_err(|problem| at.invalid(problem))
+}

@@ -1,0 +1,198 @@
+//! Backward, with saved statistics or with statistics computed anew.
+
+use super::channels::{Bounds, Shape};
+use super::training::Statistics;
+use crate::arithmetic::FunctionErrors;
+use crate::estimate::{Estimate, round_up};
+use crate::ops::operand::Operand;
+use crate::ops::sums::SumBound;
+
+/// ε where the statistics are computed anew: the node has no tensor for it.
+pub(crate) const DEFAULT_EPSILON: f64 = 1e-5;
+
+/// dx, dscale and dbias from dy.
+pub(crate) struct Backward<'a> {
+    pub shape: Shape,
+    pub dy: Operand<'a>,
+    pub x: Operand<'a>,
+    pub scale: Operand<'a>,
+    /// Mean and inverse standard deviation.
+    pub saved: Option<(Operand<'a>, Operand<'a>)>,
+    pub bound: SumBound,
+    pub functions: &'a FunctionErrors,
+}
+
+/// What backward gives.
+pub(crate) struct BackwardResult {
+    pub dx: Estimate,
+    pub dscale: Estimate,
+    pub dbias: Estimate,
+}
+
+/// One channel.
+#[derive(Clone, Copy, Debug)]
+struct Channel {
+    mean: f64,
+    mean_error: f64,
+    inverse: f64,
+    /// Relative.
+    inverse_error: f64,
+    dscale: f64,
+    dscale_error: f64,
+    dbias: f64,
+    dbias_error: f64,
+    overflows: bool,
+}
+
+impl Backward<'_> {
+    /// # Errors
+    /// A text where operands do not fit.
+    pub fn run(&self) -> Result<BackwardResult, String> {
+        self.shape.per_channel("scale", &self.scale)?;
+        if let Some((mean, inverse)) = &self.saved {
+            self.shape.per_channel("mean", mean)?;
+            self.shape.per_channel("inv_variance", inverse)?;
+        }
+        if self.dy.value.len() != self.shape.elements() {
+            return Err(format!("dy is {:?}, x {:?}", self.dy.dims, self.x.dims));
+        }
+        let bounds = Bounds {
+            sum: self.bound,
+            functions: self.functions,
+        };
+        let channels = self.shape.each_channel(|c| self.channel(&bounds, c));
+        let mut marked = self
+            .shape
+            .channels_with_alternatives(&[&self.dy, &self.x, &self.scale]);
+        if let Some((mean, inverse)) = &self.saved {
+            let saved = self.shape.channels_with_alternatives(&[mean, inverse]);
+            marked
+                .iter_mut()
+                .zip(saved)
+                .for_each(|(marked, saved)| *marked |= saved);
+        }
+        for (marked, channel) in marked.iter_mut().zip(&channels) {
+            *marked |= channel.overflows;
+        }
+        let mut dx = self.dx(&bounds, &channels);
+        dx.also = self.shape.whole_channels(&marked);
+        let also = Shape::channel_values(&marked);
+        let per_channel = |f: &dyn Fn(&Channel) -> (f64, f64)| {
+            let (value, error) = channels
+                .iter()
+                .map(f)
+                .map(|(value, error)| (value, round_up(error)))
+                .unzip();
+            Estimate {
+                also: also.clone(),
+                ..Estimate::new(value, error)
+            }
+        };
+        Ok(BackwardResult {
+            dx,
+            dscale: per_channel(&|c| (c.dscale, c.dscale_error)),
+            dbias: per_channel(&|c| (c.dbias, c.dbias_error)),
+        })
+    }
+
+    /// Mean, its error, inverse standard deviation, its relative error.
+    fn statistics(&self, bounds: &Bounds<'_>, c: usize) -> (f64, f64, f64, f64, bool) {
+        match &self.saved {
+            Some((mean, inverse)) => {
+                let value = inverse.value[c];
+                let error = inverse.error_at(c);
+                let relative = if error == 0.0 {
+                    0.0
+                } else {
+                    error / value.abs()
+                };
+                (mean.value[c], mean.error_at(c), value, relative, false)
+            }
+            None => {
+                let own = Statistics::of(bounds, &self.shape, &self.x, c, DEFAULT_EPSILON);
+                (
+                    own.mean,
+                    own.mean_error,
+                    own.inverse,
+                    own.inverse_error,
+                    own.overflows,
+                )
+            }
+        }
+    }
+
+    fn channel(&self, bounds: &Bounds<'_>, c: usize) -> Channel {
+        let (mean, mean_error, inverse, inverse_error, overflows) = self.statistics(bounds, c);
+        let (x, dy, shape) = (self.x.value, self.dy.value, &self.shape);
+        let count = shape.count() as f64;
+        let normal = |i: usize| (x[i] - mean) * inverse;
+        let dbias = shape.sum(c, |i| dy[i]);
+        let dbias_q = shape.sum(c, |i| dy[i] * dy[i]).sqrt();
+        let dbias_s = shape.sum(c, |i| dy[i].abs());
+        let dscale = shape.sum(c, |i| normal(i) * dy[i]);
+        let dscale_q = shape.sum(c, |i| (normal(i) * dy[i]).powi(2)).sqrt();
+        let dscale_s = shape.sum(c, |i| (normal(i) * dy[i]).abs());
+        let (carried_dbias, carried_dscale) = self.carried(c, normal, inverse);
+        let u = bounds.u();
+        Channel {
+            mean,
+            mean_error,
+            inverse,
+            inverse_error,
+            dbias,
+            dbias_error: bounds.long(count, dbias, dbias_q, dbias_s) + carried_dbias,
+            dscale,
+            // Each term has three roundings of its own; an error of the mean moves every x̂ alike.
+            dscale_error: bounds.long(count, dscale, dscale_q, dscale_s)
+                + 12.0 * u * dscale_q
+                + inverse * mean_error * (dbias.abs() + carried_dbias)
+                + inverse_error * (dscale.abs() + carried_dscale)
+                + carried_dscale,
+            overflows: overflows || dbias_s.max(dscale_s) >= bounds.sum.overflow,
+        }
+    }
+
+    /// What errors of dy and x add to dbias and dscale, linearly.
+    fn carried(&self, c: usize, normal: impl Fn(usize) -> f64, inverse: f64) -> (f64, f64) {
+        let shape = &self.shape;
+        let (mut dbias, mut dscale) = (0.0, 0.0);
+        if !self.dy.is_exact() {
+            dbias += shape.sum(c, |i| self.dy.error_at(i));
+            dscale += shape.sum(c, |i| normal(i).abs() * self.dy.error_at(i));
+        }
+        if !self.x.is_exact() {
+            dscale += shape.sum(c, |i| {
+                (self.dy.value[i].abs() + self.dy.error_at(i)) * inverse * self.x.error_at(i)
+            });
+        }
+        (dbias, dscale)
+    }
+
+    /// `scale·inverse·(dy − dbias/M − x̂·dscale/M)`.
+    fn dx(&self, bounds: &Bounds<'_>, channels: &[Channel]) -> Estimate {
+        let count = self.shape.count() as f64;
+        let u = bounds.u();
+        self.shape.each_element(|c, element| {
+            let channel = &channels[c];
+            let factor = self.scale.value[c] * channel.inverse;
+            let normal = (self.x.value[element] - channel.mean) * channel.inverse;
+            let dy = self.dy.value[element];
+            let (shift, tilt) = (channel.dbias / count, normal * channel.dscale / count);
+            let dx = factor * (dy - shift - tilt);
+            let terms = [factor * dy, factor * shift, factor * tilt];
+            let rounding =
+                bounds.three(dx, terms) + u * (2.0 * terms[1].abs() + 6.0 * terms[2].abs());
+            let moved = self.x.error_at(element) + channel.mean_error;
+            let normal_error = channel.inverse * moved + normal.abs() * channel.inverse_error;
+            let inside = self.dy.error_at(element)
+                + channel.dbias_error / count
+                + (normal.abs() + normal_error) * channel.dscale_error / count
+                + normal_error * channel.dscale.abs() / count;
+            let scale_error = self.scale.error_at(c) * channel.inverse;
+            let carried = (factor.abs() + scale_error) * inside * (1.0 + channel.inverse_error)
+                + dx.abs() * channel.inverse_error
+                + (dy - shift - tilt).abs() * scale_error;
+            (dx, rounding + carried)
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! What the forms share: the shape, sums over a channel, rows of elements, bounds.
+
+use crate::arithmetic::FunctionErrors;
+use crate::estimate::{Alternative, Estimate};
+use crate::ops::operand::{Operand, any_overflow};
+use crate::ops::sums::{SumBound, tree};
+use crate::parallel;
+use rayon::prelude::*;
+
+/// x `[N, C, S…]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub batch: usize,
+    pub channels: usize,
+    /// Elements of one channel of one image.
+    pub plane: usize,
+}
+
+impl Shape {
+    /// # Errors
+    /// A text where the rank is less than 2 or a size does not fit.
+    pub fn new(dims: &[i64]) -> Result<Self, String> {
+        let sizes: Option<Vec<usize>> = dims.iter().map(|&dim| usize::try_from(dim).ok()).collect();
+        match sizes.as_deref() {
+            Some([batch, channels, spatial @ ..]) => Ok(Self {
+                batch: *batch,
+                channels: *channels,
+                plane: spatial.iter().product(),
+            }),
+            _ => Err(format!(
+                "batchnorm of {dims:?}: at least N and C are needed"
+            )),
+        }
+    }
+
+    /// Checks that an operand has one value per channel.
+    pub fn per_channel(&self, name: &str, operand: &Operand<'_>) -> Result<(), String> {
+        if operand.value.len() == self.channels {
+            Ok(())
+        } else {
+            Err(format!(
+                "{name} is {:?}, one value for each of {} channels is needed",
+                operand.dims, self.channels
+            ))
+        }
+    }
+
+    /// Elements in a channel.
+    pub fn count(&self) -> usize {
+        self.batch * self.plane
+    }
+
+    /// Elements in all.
+    pub fn elements(&self) -> usize {
+        self.count() * self.channels
+    }
+
+    /// First element of a channel in an image.
+    fn start(&self, image: usize, channel: usize) -> usize {
+        (image * self.channels + channel) * self.plane
+    }
+
+    /// Σ `term(element)` over a channel: each image in a fixed tree, the images in ascending
+    /// order.
+    #[inline(always)]
+    pub fn sum(&self, channel: usize, term: impl Fn(usize) -> f64) -> f64 {
+        (0..self.batch)
+            .map(|image| {
+                let start = self.start(image, channel);
+                tree(self.plane, |i| term(start + i))
+            })
+            .sum()
+    }
+
+    /// `f(channel)` for every channel.
+    pub fn each_channel<T: Send>(&self, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+        if parallel::worthwhile(self.elements()) {
+            (0..self.channels).into_par_iter().map(f).collect()
+        } else {
+            (0..self.channels).map(f).collect()
+        }
+    }
+
+    /// Value and error of every element from `f(channel, element)`.
+    pub fn each_element(&self, f: impl Fn(usize, usize) -> (f64, f64) + Sync + Send) -> Estimate {
+        let mut estimate = Estimate::exact(vec![0.0; self.elements()]);
+        if self.elements() == 0 {
+            return estimate;
+        }
+        let rows_per_task = (8192 / self.plane).max(1);
+        let task = |(task, (value, error)): (usize, (&mut [f64], &mut [f32]))| {
+            let first = task * rows_per_task;
+            let rows = value
+                .chunks_mut(self.plane)
+                .zip(error.chunks_mut(self.plane));
+            for (row, (value, error)) in (first..).zip(rows) {
+                let (channel, start) = (row % self.channels, row * self.plane);
+                for (i, (value, error)) in value.iter_mut().zip(error).enumerate() {
+                    let (y, e) = f(channel, start + i);
+                    *value = y;
+                    *error = crate::estimate::round_up(e);
+                }
+            }
+        };
+        let size = rows_per_task * self.plane;
+        if parallel::worthwhile(self.elements()) {
+            let values = estimate.value.par_chunks_mut(size);
+            values
+                .zip(estimate.error.par_chunks_mut(size))
+                .enumerate()
+                .for_each(task);
+        } else {
+            let values = estimate.value.chunks_mut(size);
+            values
+                .zip(estimate.error.chunks_mut(size))
+                .enumerate()
+                .for_each(task);
+        }
+        estimate
+    }
+
+    /// Channels that hold an element which an operand may have otherwise.
+    pub fn channels_with_alternatives(&self, operands: &[&Operand<'_>]) -> Vec<bool> {
+        let mut marked = vec![false; self.channels];
+        for operand in operands {
+            for other in operand.also {
+                let channel = if operand.value.len() == self.channels {
+                    other.index
+                } else {
+                    other.index / self.plane.max(1) % self.channels
+                };
+                marked[channel] = true;
+            }
+        }
+        marked
+    }
+
+    /// Anything that an overflow leaves behind, for every element of the marked channels.
+    pub fn whole_channels(&self, marked: &[bool]) -> Vec<Alternative> {
+        if !marked.contains(&true) {
+            return Vec::new();
+        }
+        (0..self.elements())
+            .filter(|element| marked[element / self.plane % self.channels])
+            .flat_map(any_overflow)
+            .collect()
+    }
+
+    /// The same for tensors of one value per channel.
+    pub fn channel_values(marked: &[bool]) -> Vec<Alternative> {
+        let channels = marked.iter().enumerate().filter(|&(_, &marked)| marked);
+        channels
+            .flat_map(|(channel, _)| any_overflow(channel))
+            .collect()
+    }
+}
+
+/// The arithmetic of a batchnorm node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds<'a> {
+    pub sum: SumBound,
+    pub functions: &'a FunctionErrors,
+}
+
+impl Bounds<'_> {
+    /// Unit roundoff of the compute type.
+    pub fn u(&self) -> f64 {
+        self.sum.roundoff()
+    }
+
+    /// Relative error of 1/√(v + ε): one addition and the function.
+    pub fn inverse_root(&self) -> f64 {
+        (1.0 + self.functions.rsqrt) * self.u()
+    }
+
+    /// A sum of three terms, whatever the form that an engine gives it.
+    #[inline]
+    pub fn three(&self, y: f64, terms: [f64; 3]) -> f64 {
+        let [a, b, c] = terms;
+        self.sum.random(3.0, y, (a * a + b * b + c * c).sqrt())
+    }
+
+    /// A long sum, by the rule for its growth.
+    pub fn long(&self, terms: f64, y: f64, q: f64, s: f64) -> f64 {
+        if self.sum.grows_linearly(terms, y, q, s) {
+            self.sum.worst(terms, y, q, s)
+        } else {
+            self.sum.random(terms, y, q)
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Batchnorm in its four forms: statistics by two passes in f64, uncertainty as a sum of three
+//! terms plus what the statistics carry.
+
+mod backward;
+mod channels;
+mod inference;
+mod training;
+
+pub(crate) use backward::Backward;
+pub(crate) use channels::Shape;
+pub(crate) use inference::{Inference, Spread};
+pub(crate) use training::{Running, Training};

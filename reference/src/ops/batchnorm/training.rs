@@ -1,0 +1,218 @@
+//! Training: batch statistics, normalisation with them, running statistics.
+
+use super::channels::{Bounds, Shape};
+use super::inference::inverse_root_change;
+use crate::arithmetic::FunctionErrors;
+use crate::estimate::{Estimate, round_up};
+use crate::ops::operand::Operand;
+use crate::ops::sums::SumBound;
+
+/// Up to this |mean|/σ the sum behind a mean grows as √M; beyond, as in constant channels, its
+/// roundings agree in sign and it grows as M.
+const STEADY: f64 = 100.0;
+
+/// Running statistics before the step, and the momentum.
+pub(crate) struct Running<'a> {
+    pub mean: Operand<'a>,
+    pub variance: Operand<'a>,
+    pub momentum: f64,
+}
+
+/// Training forward.
+pub(crate) struct Training<'a> {
+    pub shape: Shape,
+    pub x: Operand<'a>,
+    pub scale: Operand<'a>,
+    pub bias: Operand<'a>,
+    pub epsilon: f64,
+    pub running: Option<Running<'a>>,
+    pub bound: SumBound,
+    pub functions: &'a FunctionErrors,
+}
+
+/// What training gives.
+pub(crate) struct TrainingResult {
+    pub y: Estimate,
+    pub mean: Estimate,
+    pub inverse: Estimate,
+    /// The next running mean and variance.
+    pub running: Option<(Estimate, Estimate)>,
+}
+
+/// Batch statistics of a channel, with the errors of a correct engine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Statistics {
+    pub mean: f64,
+    pub mean_error: f64,
+    /// Biased.
+    pub variance: f64,
+    pub variance_error: f64,
+    pub inverse: f64,
+    /// Relative.
+    pub inverse_error: f64,
+    /// A sum may overflow in the compute type.
+    pub overflows: bool,
+}
+
+impl Statistics {
+    /// Two passes over channel `c` of x.
+    pub fn of(bounds: &Bounds<'_>, shape: &Shape, x: &Operand<'_>, c: usize, eps: f64) -> Self {
+        let values = x.value;
+        let count = shape.count() as f64;
+        let mean = shape.sum(c, |i| values[i]) / count;
+        let deviation = |i: usize| values[i] - mean;
+        let squares = shape.sum(c, |i| deviation(i) * deviation(i));
+        let variance = squares / count;
+        let fourth = shape.sum(c, |i| deviation(i).powi(4)).sqrt();
+        // Σx² = Σ(x − mean)² + M·mean².
+        let q = (squares + count * mean * mean).sqrt();
+        let (input, input_variance) = if x.is_exact() {
+            (0.0, 0.0)
+        } else {
+            let error = |i: usize| x.error_at(i);
+            let change = |i: usize| error(i) * (2.0 * deviation(i).abs() + error(i));
+            (shape.sum(c, error) / count, shape.sum(c, change) / count)
+        };
+        let sum = mean * count;
+        let sum_error = if mean.abs() > STEADY * variance.sqrt() {
+            bounds
+                .sum
+                .worst(count, sum, q, shape.sum(c, |i| values[i].abs()))
+        } else {
+            bounds.sum.random(count, sum, q)
+        };
+        let mean_error = sum_error / count + bounds.u() * mean.abs() + input;
+        let variance_error = bounds.long(count, squares, fourth, squares) / count
+            + 4.0 * bounds.u() * variance
+            + mean_error * mean_error
+            + input_variance;
+        // A variance is never below 0, whatever its error.
+        let fall = inverse_root_change(variance + eps, variance_error.min(variance));
+        Self {
+            mean,
+            mean_error,
+            variance,
+            variance_error,
+            inverse: 1.0 / (variance + eps).sqrt(),
+            inverse_error: fall + bounds.inverse_root(),
+            overflows: squares.max(q * q) >= bounds.sum.overflow,
+        }
+    }
+}
+
+impl Training<'_> {
+    /// # Errors
+    /// A text where an operand does not have one value per channel.
+    pub fn run(&self) -> Result<TrainingResult, String> {
+        self.shape.per_channel("scale", &self.scale)?;
+        self.shape.per_channel("bias", &self.bias)?;
+        if let Some(running) = &self.running {
+            self.shape.per_channel("prev_running_mean", &running.mean)?;
+            self.shape
+                .per_channel("prev_running_variance", &running.variance)?;
+        }
+        let bounds = Bounds {
+            sum: self.bound,
+            functions: self.functions,
+        };
+        let statistics = self
+            .shape
+            .each_channel(|c| Statistics::of(&bounds, &self.shape, &self.x, c, self.epsilon));
+        let mut marked = self
+            .shape
+            .channels_with_alternatives(&[&self.x, &self.scale, &self.bias]);
+        for (marked, channel) in marked.iter_mut().zip(&statistics) {
+            *marked |= channel.overflows;
+        }
+        let mut y = self.normalise(&bounds, &statistics);
+        y.also = self.shape.whole_channels(&marked);
+        let also = Shape::channel_values(&marked);
+        let per_channel = |f: &dyn Fn(&Statistics) -> (f64, f64)| {
+            let (value, error): (Vec<f64>, Vec<f32>) = statistics
+                .iter()
+                .map(f)
+                .map(|(value, error)| (value, round_up(error)))
+                .unzip();
+            Estimate {
+                also: also.clone(),
+                ..Estimate::new(value, error)
+            }
+        };
+        let running = self.running.as_ref().map(|running| {
+            let (mean, variance) = self.running(&bounds, running, &statistics);
+            let with = |estimate: Estimate| Estimate {
+                also: also.clone(),
+                ..estimate
+            };
+            (with(mean), with(variance))
+        });
+        Ok(TrainingResult {
+            y,
+            mean: per_channel(&|c| (c.mean, c.mean_error)),
+            inverse: per_channel(&|c| (c.inverse, c.inverse * c.inverse_error)),
+            running,
+        })
+    }
+
+    fn normalise(&self, bounds: &Bounds<'_>, statistics: &[Statistics]) -> Estimate {
+        self.shape.each_element(|c, element| {
+            let channel = &statistics[c];
+            let (scale, bias) = (self.scale.value[c], self.bias.value[c]);
+            let x = self.x.value[element];
+            let factor = scale * channel.inverse;
+            let normal = (x - channel.mean) * channel.inverse;
+            let y = scale * normal + bias;
+            let rounding = bounds.three(y, [factor * x, factor * channel.mean, bias]);
+            let moved =
+                (self.x.error_at(element) + channel.mean_error) * (1.0 + channel.inverse_error);
+            let carried = factor.abs() * moved
+                + (scale * normal).abs() * channel.inverse_error
+                + normal.abs() * self.scale.error_at(c)
+                + self.bias.error_at(c);
+            (y, rounding + carried)
+        })
+    }
+
+    /// `(1 − m)·previous + m·batch`, the variance unbiased unless the channel has one element.
+    fn running(
+        &self,
+        bounds: &Bounds<'_>,
+        running: &Running<'_>,
+        statistics: &[Statistics],
+    ) -> (Estimate, Estimate) {
+        let count = self.shape.count() as f64;
+        let unbiased = if count > 1.0 {
+            count / (count - 1.0)
+        } else {
+            1.0
+        };
+        let m = running.momentum;
+        let step = |previous: &Operand<'_>, c: usize, batch: f64, batch_error: f64| {
+            let (kept, new) = ((1.0 - m) * previous.value[c], m * batch);
+            let y = kept + new;
+            let q = (previous.value[c] * m).abs().max(kept.abs()).hypot(new);
+            let error = bounds.sum.random(2.0, y, q)
+                + m.abs() * batch_error
+                + (1.0 - m).abs() * previous.error_at(c);
+            (y, round_up(error))
+        };
+        let (mean, mean_error) = statistics
+            .iter()
+            .enumerate()
+            .map(|(c, channel)| step(&running.mean, c, channel.mean, channel.mean_error))
+            .unzip();
+        let (variance, variance_error) = statistics
+            .iter()
+            .enumerate()
+            .map(|(c, channel)| {
+                let batch = unbiased * channel.variance;
+                let error = unbiased * channel.variance_error + 3.0 * bounds.u() * batch;
+                step(&running.variance, c, batch, error)
+            })
+            .unzip();
+        (
+            Estimate::new(mean, mean_error),
+            Estimate::new(variance, variance_error),
+        )
+    }
+}

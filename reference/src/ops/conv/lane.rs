@@ -1,0 +1,98 @@
+//! The element types of the kernels, over `pulp`'s vectors.
+
+use pulp::Simd;
+
+/// f64 for values, f32 for the sums of squares.
+pub(crate) trait Lane: Copy + Default + Send + Sync + PartialEq + 'static {
+    /// Elements in a vector.
+    fn lanes<S: Simd>() -> usize;
+    /// A vector of them.
+    type Vector<S: Simd>: Copy;
+    /// Every lane `value`.
+    fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
+    /// `c + a·b`, rounded once.
+    fn fused<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    /// `c + a·b`, rounded twice.
+    fn separate<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    /// The whole vectors at the start of a slice.
+    fn vectors<S: Simd>(slice: &[Self]) -> &[Self::Vector<S>];
+    /// The whole vectors at the start of a slice, mutable.
+    fn vectors_mut<S: Simd>(slice: &mut [Self]) -> &mut [Self::Vector<S>];
+    /// The sum, rounded.
+    fn plus(self, other: Self) -> Self;
+}
+
+macro_rules! lane {
+    ($type:ident, $vector:ident, $lanes:ident, $splat:ident, $fused:ident, $mul:ident, $add:ident,
+     $vectors:ident, $vectors_mut:ident) => {
+        impl Lane for $type {
+            type Vector<S: Simd> = S::$vector;
+            #[inline(always)]
+            fn lanes<S: Simd>() -> usize {
+                S::$lanes
+            }
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, value: Self) -> S::$vector {
+                simd.$splat(value)
+            }
+            #[inline(always)]
+            fn fused<S: Simd>(simd: S, a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector {
+                simd.$fused(a, b, c)
+            }
+            #[inline(always)]
+            fn separate<S: Simd>(
+                simd: S,
+                a: S::$vector,
+                b: S::$vector,
+                c: S::$vector,
+            ) -> S::$vector {
+                simd.$add(c, simd.$mul(a, b))
+            }
+            #[inline(always)]
+            fn vectors<S: Simd>(slice: &[Self]) -> &[S::$vector] {
+                S::$vectors(slice).0
+            }
+            #[inline(always)]
+            fn vectors_mut<S: Simd>(slice: &mut [Self]) -> &mut [S::$vector] {
+                S::$vectors_mut(slice).0
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+        }
+    };
+}
+
+lane!(
+    f64,
+    f64s,
+    F64_LANES,
+    splat_f64s,
+    mul_add_f64s,
+    mul_f64s,
+    add_f64s,
+    as_simd_f64s,
+    as_mut_simd_f64s
+);
+lane!(
+    f32,
+    f32s,
+    F32_LANES,
+    splat_f32s,
+    mul_add_f32s,
+    mul_f32s,
+    add_f32s,
+    as_simd_f32s,
+    as_mut_simd_f32s
+);

@@ -1,0 +1,451 @@
+//! Convolution in its three directions: values in f64, and an uncertainty from the squares of the
+//! same products.
+
+mod direct;
+mod gather;
+mod geometry;
+mod lane;
+mod lattice;
+mod wgrad;
+
+pub(crate) use direct::Direction;
+pub(crate) use geometry::{Geometry, Window};
+
+use crate::estimate::{Estimate, round_up};
+use crate::ops::operand::{Operand, any_overflow};
+use crate::ops::sums::SumBound;
+use crate::parallel;
+use gather::{Product, Sums};
+use lane::Lane;
+use lattice::Lattice;
+use rayon::prelude::*;
+use std::borrow::Cow;
+use wgrad::Correlation;
+
+/// Terms up to which a sum of squares in f32 is within the margin that [`MARGIN`] gives.
+const F32_TERMS: f64 = 1e5;
+/// Q from f32 squares is enlarged by this.
+const MARGIN: f64 = 1.02;
+/// A scaled sum of squares below this may have lost terms to underflow.
+const SMALLEST_F32: f32 = 1e-30;
+
+/// A convolution: the operands in the order of [`Geometry::terms`].
+pub(crate) struct Convolution<'a> {
+    pub geometry: Geometry,
+    pub direction: Direction,
+    /// x; dy for dgrad and wgrad.
+    pub first: Operand<'a>,
+    /// w; x for wgrad.
+    pub second: Operand<'a>,
+    pub bound: SumBound,
+    /// Reading the operands into the compute type rounds them.
+    pub rounds_inputs: bool,
+}
+
+/// The lattice passes over one convolution, with a flipped filter laid straight.
+struct Passes<'a> {
+    geometry: &'a Geometry,
+    direction: Direction,
+    lattice: Lattice,
+    sums: Sums,
+    first: Cow<'a, [f64]>,
+    second: Cow<'a, [f64]>,
+    /// Inf or NaN among the operands: term by term, so that padding contributes nothing.
+    direct: bool,
+}
+
+impl Convolution<'_> {
+    /// The result, packed, and how many of its elements have linear growth.
+    ///
+    /// # Errors
+    /// A text where a size does not fit.
+    pub fn run(&self) -> Result<(Estimate, usize), String> {
+        let passes = Passes::new(self)?;
+        let exact_products = self.first.significand() + self.second.significand() <= 53;
+        let value = passes.run(&passes.first, &passes.second, |x: f64| x, exact_products);
+        let (error, also, linear) = self.errors(&passes, &value);
+        let mut estimate = Estimate { value, error, also };
+        if self.geometry.flipped && self.direction == Direction::Wgrad {
+            flip(&mut estimate, self.geometry.window());
+        }
+        Ok((estimate, linear))
+    }
+
+    fn errors(
+        &self,
+        passes: &Passes<'_>,
+        value: &[f64],
+    ) -> (Vec<f32>, Vec<crate::Alternative>, usize) {
+        let counts = self.geometry.term_counts(self.direction);
+        let mut error = passes.root_sum_of_squares(&counts);
+        let extra = if self.rounds_inputs {
+            8.0 * self.bound.roundoff()
+        } else {
+            0.0
+        };
+        let overflowing = |root: f64, q: f64| root * q >= self.bound.overflow;
+        // Q becomes the error in place; elements that need S or an alternative are listed.
+        let finish = |(row, (error, value)): (usize, (&mut [f32], &[f64]))| {
+            let mut listed = Vec::new();
+            for (at, ((error, &y), &terms)) in error.iter_mut().zip(value).zip(&counts).enumerate()
+            {
+                let q = f64::from(*error);
+                *error = round_up(self.bound.random(terms, y, q) + extra * q);
+                if terms > 0.0
+                    && (self.bound.may_grow_linearly(terms, y, q) || overflowing(terms.sqrt(), q))
+                    && (y != 0.0 || q != 0.0)
+                {
+                    listed.push((row * counts.len() + at, q));
+                }
+            }
+            listed
+        };
+        let listed: Vec<(usize, f64)> = if parallel::worthwhile(value.len()) {
+            let rows = error
+                .par_chunks_mut(counts.len())
+                .zip(value.par_chunks(counts.len()));
+            rows.enumerate().flat_map_iter(finish).collect()
+        } else {
+            let rows = error
+                .chunks_mut(counts.len())
+                .zip(value.chunks(counts.len()));
+            rows.enumerate().flat_map(finish).collect()
+        };
+        let indices: Vec<usize> = listed.iter().map(|&(index, _)| index).collect();
+        let magnitudes = passes.select(&indices, f64::abs);
+        let mut linear = 0;
+        let mut also = Vec::new();
+        for (&(index, q), &s) in listed.iter().zip(&magnitudes) {
+            let (terms, y) = (counts[index % counts.len()], value[index]);
+            if self.bound.grows_linearly(terms, y, q, s) {
+                linear += 1;
+                error[index] = round_up(self.bound.worst(terms, y, q, s) + extra * q);
+            }
+            if s >= self.bound.overflow {
+                also.extend(any_overflow(index));
+            }
+        }
+        self.propagate(passes, &mut error);
+        self.footprint(passes, &mut also);
+        (error, also, linear)
+    }
+
+    /// Adds Σ|a|·e_b + Σe_a·(|b| + e_b).
+    fn propagate(&self, passes: &Passes<'_>, error: &mut [f32]) {
+        let magnitude = |operand: &Operand<'_>, values: &[f64]| -> Vec<f64> {
+            let with_error = |(index, value): (usize, &f64)| value.abs() + operand.error_at(index);
+            values.iter().enumerate().map(with_error).collect()
+        };
+        let widen = |operand: &Operand<'_>| -> Vec<f64> {
+            operand
+                .error
+                .iter()
+                .map(|&error| f64::from(error))
+                .collect()
+        };
+        let mut add = |first: &[f64], second: &[f64]| {
+            let sums = passes.run(first, second, |x: f64| x, false);
+            for (error, sum) in error.iter_mut().zip(sums) {
+                *error = round_up(f64::from(*error) + sum * (1.0 + 1e-9));
+            }
+        };
+        if !self.second.is_exact() {
+            let errors = widen(&self.second);
+            let second = passes.straight(&errors, self.direction);
+            let first: Vec<f64> = passes.first.iter().map(|x| x.abs()).collect();
+            add(&first, &second);
+        }
+        if !self.first.is_exact() {
+            let second = magnitude(&self.second, self.second.value);
+            add(
+                &widen(&self.first),
+                &passes.straight(&second, self.direction),
+            );
+        }
+    }
+
+    /// Whatever a non-finite alternative of an operand reaches may become anything.
+    fn footprint(&self, passes: &Passes<'_>, also: &mut Vec<crate::Alternative>) {
+        let marked = |operand: &Operand<'_>| {
+            let mut marks = vec![0.0; operand.value.len()];
+            operand
+                .also
+                .iter()
+                .for_each(|other| marks[other.index] = 1.0);
+            marks
+        };
+        for first in [true, false] {
+            let operand = if first { &self.first } else { &self.second };
+            if operand.also.is_empty() {
+                continue;
+            }
+            let marks = marked(operand);
+            let ones = vec![
+                1.0;
+                if first {
+                    self.second.value.len()
+                } else {
+                    self.first.value.len()
+                }
+            ];
+            let reached = if first {
+                passes.run(&marks, &ones, |x: f64| x, true)
+            } else {
+                passes.run(
+                    &ones,
+                    &passes.straight(&marks, self.direction),
+                    |x: f64| x,
+                    true,
+                )
+            };
+            let hit = reached
+                .iter()
+                .enumerate()
+                .filter(|&(_, &count)| count > 0.0);
+            also.extend(hit.flat_map(|(index, _)| any_overflow(index)));
+        }
+        also.sort_by_key(|other| other.index);
+        also.dedup_by(|a, b| a.index == b.index && a.value.to_bits() == b.value.to_bits());
+    }
+}
+
+impl<'a> Passes<'a> {
+    fn new(convolution: &'a Convolution<'_>) -> Result<Self, String> {
+        let geometry = &convolution.geometry;
+        let direction = convolution.direction;
+        let too_large = || "the padded tensors do not fit in memory".to_owned();
+        let (lattice, filters, channels, plane) = match direction {
+            Direction::Fprop | Direction::Wgrad => (
+                Lattice::fprop(geometry),
+                geometry.filters,
+                geometry.channels,
+                geometry.output_plane(),
+            ),
+            Direction::Dgrad => (
+                Lattice::dgrad(geometry),
+                geometry.channels,
+                geometry.filters,
+                geometry.input_plane(),
+            ),
+        };
+        let lattice = lattice.ok_or_else(too_large)?;
+        let sums = Sums {
+            batch: geometry.batch,
+            groups: geometry.groups,
+            filters,
+            channels,
+            plane,
+        };
+        let padded = [sums.batch, sums.groups, channels, lattice.source.channel, 8];
+        padded
+            .iter()
+            .try_fold(1usize, |size, &factor| size.checked_mul(factor))
+            .filter(|&bytes| bytes < isize::MAX as usize / 2)
+            .ok_or_else(too_large)?;
+        let (first, second) = (convolution.first.value, convolution.second.value);
+        let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+        let mut passes = Self {
+            geometry,
+            direction,
+            lattice,
+            sums,
+            first: Cow::Borrowed(first),
+            second: Cow::Borrowed(second),
+            direct: !finite(first) || !finite(second),
+        };
+        if let Cow::Owned(straight) = passes.straight(second, direction) {
+            passes.second = Cow::Owned(straight);
+        }
+        Ok(passes)
+    }
+
+    /// The filter with its taps in the order of a cross-correlation; x (wgrad) as it is.
+    fn straight<'v>(&self, second: &'v [f64], direction: Direction) -> Cow<'v, [f64]> {
+        if self.geometry.flipped && direction != Direction::Wgrad {
+            let windows = second.chunks_exact(self.geometry.window());
+            Cow::Owned(
+                windows
+                    .flat_map(|window| window.iter().rev().copied())
+                    .collect(),
+            )
+        } else {
+            Cow::Borrowed(second)
+        }
+    }
+
+    /// Elements of the result.
+    fn len(&self) -> usize {
+        let (x, w, y) = self.geometry.sizes();
+        match self.direction {
+            Direction::Fprop => y,
+            Direction::Dgrad => x,
+            Direction::Wgrad => w,
+        }
+    }
+
+    /// Σ convert(first)·convert(second) for every element.
+    fn run<T: Lane + From32>(
+        &self,
+        first: &[f64],
+        second: &[f64],
+        convert: impl Fn(f64) -> T + Sync,
+        fused: bool,
+    ) -> Vec<T> {
+        let mut out = vec![T::default(); self.len()];
+        if out.is_empty() || first.is_empty() || second.is_empty() {
+            return out;
+        }
+        if self.direct {
+            self.run_direct(first, second, &convert, &mut out);
+            return out;
+        }
+        let (geometry, lattice, sums) = (self.geometry, &self.lattice, self.sums);
+        if self.direction == Direction::Wgrad {
+            Correlation {
+                lattice,
+                sums,
+                source: &gather::pad(&lattice.source, &sums, second, &convert),
+                dy: &wgrad::spread(lattice, &sums, first, &convert),
+                fused,
+            }
+            .run(&mut out);
+            return out;
+        }
+        let window = geometry.window();
+        let forward = self.direction == Direction::Fprop;
+        Product {
+            lattice,
+            sums,
+            source: &gather::pad(&lattice.source, &sums, first, &convert),
+            weight: |group: usize, result: usize, channel: usize, tap: usize| {
+                let (filter, channel) = if forward {
+                    (result, channel)
+                } else {
+                    (channel, result)
+                };
+                let row = (group * geometry.filters + filter) * geometry.channels + channel;
+                convert(second[row * window + tap])
+            },
+            fused,
+        }
+        .run(&mut out);
+        out
+    }
+
+    fn run_direct<T: Lane + From32>(
+        &self,
+        first: &[f64],
+        second: &[f64],
+        convert: &(impl Fn(f64) -> T + Sync),
+        out: &mut [T],
+    ) {
+        out.par_iter_mut().enumerate().for_each(|(index, out)| {
+            let mut sum = T::default();
+            self.geometry.terms(self.direction, index, |a, b| {
+                sum = sum.plus(convert(first[a]).times(convert(second[b])));
+            });
+            *out = sum;
+        });
+    }
+
+    /// Σ map(a)·map(b) of some elements in f64: one by one, or all of them where that is cheaper.
+    fn select(&self, indices: &[usize], map: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
+        // A term by itself costs some forty times one of a pass.
+        if indices.len() > self.len() / 40 && !self.direct {
+            let all = self.run(&self.first, &self.second, map, false);
+            return indices.iter().map(|&index| all[index]).collect();
+        }
+        let one = |&index: &usize| {
+            let mut sum = 0.0;
+            self.geometry.terms(self.direction, index, |a, b| {
+                sum += map(self.first[a]) * map(self.second[b]);
+            });
+            sum
+        };
+        if parallel::worthwhile(indices.len() * 64) {
+            indices.par_iter().map(one).collect()
+        } else {
+            indices.iter().map(one).collect()
+        }
+    }
+
+    /// Q of every element, at most 3 % too large.
+    fn root_sum_of_squares(&self, counts: &[f64]) -> Vec<f32> {
+        let most = counts.iter().copied().fold(0.0, f64::max);
+        if most > F32_TERMS || self.direct {
+            let squares = self.run(&self.first, &self.second, |x: f64| x * x, false);
+            return squares.iter().map(|q| round_up(q.sqrt())).collect();
+        }
+        let (first, second) = (scale(&self.first), scale(&self.second));
+        let scaled: Vec<f64>;
+        // One conversion serves both operands: the second is scaled to the first's range.
+        let second_values = if first == second {
+            &self.second[..]
+        } else {
+            scaled = self.second.iter().map(|x| x * (second / first)).collect();
+            &scaled
+        };
+        let square = |x: f64| {
+            let x = (x * first) as f32;
+            x * x
+        };
+        let mut q = self.run(&self.first, second_values, square, true);
+        let back = MARGIN / (first * second);
+        let mut lost = Vec::new();
+        for (index, q) in q.iter_mut().enumerate() {
+            let kept = *q >= SMALLEST_F32 && q.is_finite();
+            if !kept && counts[index % counts.len()] > 0.0 {
+                lost.push(index);
+            }
+            *q = round_up(f64::from(*q).sqrt() * back);
+        }
+        for (&index, square) in lost.iter().zip(self.select(&lost, |x| x * x)) {
+            q[index] = round_up(square.sqrt());
+        }
+        q
+    }
+}
+
+/// The power of two that brings the largest magnitude into [½, 1).
+fn scale(values: &[f64]) -> f64 {
+    let largest = values.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+    if largest == 0.0 {
+        return 1.0;
+    }
+    let exponent = libm::frexp(largest).1;
+    libm::ldexp(1.0, -exponent)
+}
+
+/// A product in the element's own type.
+trait From32 {
+    fn times(self, other: Self) -> Self;
+}
+
+impl From32 for f64 {
+    fn times(self, other: Self) -> Self {
+        self * other
+    }
+}
+
+impl From32 for f32 {
+    fn times(self, other: Self) -> Self {
+        self * other
+    }
+}
+
+/// Reverses the taps of every window.
+fn flip(estimate: &mut Estimate, window: usize) {
+    estimate
+        .value
+        .chunks_exact_mut(window)
+        .for_each(<[f64]>::reverse);
+    estimate
+        .error
+        .chunks_exact_mut(window)
+        .for_each(<[f32]>::reverse);
+    for other in &mut estimate.also {
+        let tap = other.index % window;
+        other.index += window - 1 - 2 * tap;
+    }
+    estimate.also.sort_by_key(|other| other.index);
+}
