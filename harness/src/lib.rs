@@ -7,7 +7,10 @@
 pub mod cli;
 pub mod exit;
 pub mod journal;
+pub mod judge;
+pub mod plan;
 pub mod report;
+pub mod run;
 pub mod suite;
 pub mod verdict;
 pub mod worker;

@@ -1,3 +1,106 @@
 //! The command line: what was typed ([`args`]) and what it leads to.
 
 pub mod args;
+mod explain;
+mod list;
+mod report;
+mod run;
+mod select;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::{CommandFactory, Parser};
+
+use crate::exit::Exit;
+use args::{Cli, Command};
+
+/// Runs the command in `arguments`, the program's name first.
+pub fn main<I, T>(arguments: I) -> Exit
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe is the only way in which this can fail.
+            let _ = error.print();
+            return if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Ok
+            };
+        }
+    };
+    let result = match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::List(args) => list::list(args),
+        Command::Explain(args) => explain::explain(args),
+        Command::Report(args) => report::report(args),
+        Command::Completions { shell } => {
+            clap_complete::generate(*shell, &mut Cli::command(), "dnn-assay", &mut stdout());
+            Ok(Exit::Ok)
+        }
+        Command::Man => man(),
+    };
+    result.unwrap_or_else(|error| error.print())
+}
+
+fn stdout() -> impl Write {
+    anstream::AutoStream::auto(std::io::stdout())
+}
+
+/// Whether messages on standard error may have colour.
+fn is_coloured() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
+/// The manual page of the program and of each subcommand.
+fn man() -> Result<Exit, Error> {
+    let command = Cli::command();
+    let mut out = stdout();
+    clap_mangen::Man::new(command.clone()).render(&mut out)?;
+    for sub in command.get_subcommands() {
+        let name = format!("dnn-assay-{}", sub.get_name());
+        let sub = sub.clone().name(name);
+        clap_mangen::Man::new(sub).render(&mut out)?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// A command that could not do what it was asked.
+#[derive(Debug)]
+pub struct Error {
+    exit: Exit,
+    message: String,
+}
+
+impl Error {
+    /// Wrong usage or configuration: exit code 2.
+    fn usage(message: impl std::fmt::Display) -> Self {
+        Self {
+            exit: Exit::Usage,
+            message: message.to_string(),
+        }
+    }
+
+    /// The machine failed: exit code 5.
+    fn infrastructure(message: impl std::fmt::Display) -> Self {
+        Self {
+            exit: Exit::Infrastructure,
+            message: message.to_string(),
+        }
+    }
+
+    fn print(self) -> Exit {
+        anstream::eprintln!("error: {}", self.message.trim_start_matches("error: "));
+        self.exit
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::infrastructure(error)
+    }
+}

@@ -4,7 +4,10 @@
 //! for every convolution, `op=conv.fprop` for one direction; `tag=` and `tier=` come from the
 //! suite; any attribute of the id is a field as well (`g=2`).
 
+use dnn_assay_graph::case::AttributeKey;
 use regex::Regex;
+
+use crate::suite::SuiteCase;
 
 /// What a filter can ask of a case.
 pub trait Fields {
@@ -134,8 +137,7 @@ fn parse_term(term: &str) -> Result<Term, FilterError> {
 
 /// Fields of all cases, and the attributes of the case-id grammar.
 fn check_field(term: &str, field: &str) -> Result<(), FilterError> {
-    let attributes = dnn_assay_graph::case::attribute_names();
-    let known = || FIELDS.iter().copied().chain(attributes.iter().copied());
+    let known = || FIELDS.iter().copied().chain(attribute_names());
     if known().any(|name| name == field) {
         return Ok(());
     }
@@ -148,6 +150,42 @@ fn check_field(term: &str, field: &str) -> Result<(), FilterError> {
             .min()
             .map(|(_, name)| name.to_owned()),
     })
+}
+
+/// Names of the attributes of ids, without the dot that separates some from their value.
+fn attribute_names() -> impl Iterator<Item = &'static str> {
+    AttributeKey::ALL
+        .iter()
+        .map(|key| key.name().trim_end_matches('.'))
+}
+
+impl Fields for SuiteCase {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn values(&self, field: &str) -> Vec<String> {
+        let case = &self.case;
+        match field {
+            "op" => vec![case.op().to_string()],
+            "direction" => vec![case.direction()],
+            "dtype" => case
+                .dtypes()
+                .iter()
+                .map(|d| d.short_name().to_owned())
+                .collect(),
+            "layout" => vec![case.layout().to_string()],
+            "fill" => vec![case.fill().to_string()],
+            "tag" => self.tags.to_vec(),
+            "tier" => vec![self.tier.to_string()],
+            attribute => case
+                .attribute_map()
+                .into_iter()
+                .filter(|(key, _)| key.trim_end_matches('.') == attribute)
+                .map(|(_, value)| value)
+                .collect(),
+        }
+    }
 }
 
 #[cfg(test)]

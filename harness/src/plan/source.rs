@@ -110,7 +110,11 @@ fn plugins_in(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
 
 fn builtin_plugin(why: &str) -> Result<PluginSource, SourceError> {
     let folders = builtin_folders(std::env::current_exe().ok().as_deref());
-    match folders.iter().map(|f| f.join(BUILTIN_CPU)).find(|p| p.is_file()) {
+    match folders
+        .iter()
+        .map(|f| f.join(BUILTIN_CPU))
+        .find(|p| p.is_file())
+    {
         Some(path) => Ok(PluginSource {
             path,
             why: why.to_owned(),

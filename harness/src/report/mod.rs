@@ -6,9 +6,11 @@ use std::io;
 use crate::journal::Journal;
 
 mod declined;
+pub mod explain;
 mod failure;
 pub mod junit;
 mod next;
+pub mod progress;
 mod style;
 pub mod terminal;
 mod text;

@@ -1,0 +1,112 @@
+//! `dnn-assay list`: the plan, without a plugin and without a device.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+
+use serde::Serialize;
+
+use super::args::{ListArgs, ListFormat};
+use super::select::select;
+use super::{Error, stdout};
+use crate::exit::Exit;
+use crate::plan::Fields;
+use crate::suite::{Suite, SuiteCase};
+
+/// Floating-point operations per second that the estimate takes the reference to do on one core,
+/// on small cases. Measured on the smoke suite; an estimate, not a promise.
+const REFERENCE_RATE: f64 = 1.0e9;
+/// Seconds of a case that do not depend on its size.
+const CASE_OVERHEAD: f64 = 1.0e-3;
+/// Bytes of the reference per byte of the tensors: 12 for an element of a value and its
+/// uncertainty, 8 for one of an input, over the 2 of the narrowest type.
+const REFERENCE_BYTES: f64 = 6.0;
+
+#[derive(Serialize)]
+struct Listing<'a> {
+    schema: u32,
+    suite: &'a str,
+    cases: Vec<Entry<'a>>,
+    tiers: BTreeMap<String, Tier>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    id: &'a str,
+    op: String,
+    direction: String,
+    dtype: String,
+    layout: String,
+    fill: String,
+    tier: String,
+    tags: &'a [String],
+    flops: f64,
+    reference_seconds: f64,
+    memory_bytes: f64,
+}
+
+#[derive(Default, Serialize)]
+struct Tier {
+    cases: u64,
+    reference_seconds: f64,
+    largest_memory_bytes: f64,
+}
+
+/// Prints the cases.
+///
+/// # Errors
+/// Usage, for a selection that cannot be understood or is empty.
+pub fn list(args: &ListArgs) -> Result<Exit, Error> {
+    let suite = select(&args.selection)?;
+    let mut out = BufWriter::new(stdout());
+    let written = match args.format {
+        ListFormat::Terse => suite
+            .cases
+            .iter()
+            .try_for_each(|case| writeln!(out, "{}", case.id))
+            .and_then(|()| out.flush()),
+        ListFormat::Json => serde_json::to_writer_pretty(&mut out, &listing(&suite))
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(out))
+            .and_then(|()| out.flush()),
+    };
+    match written {
+        // `dnn-assay list | head` is no error.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
+        other => other.map(|()| Exit::Ok).map_err(Error::from),
+    }
+}
+
+fn listing(suite: &Suite) -> Listing<'_> {
+    let cases: Vec<_> = suite.cases.iter().map(entry).collect();
+    let mut tiers: BTreeMap<String, Tier> = BTreeMap::new();
+    for case in &cases {
+        let tier = tiers.entry(case.tier.clone()).or_default();
+        tier.cases += 1;
+        tier.reference_seconds += case.reference_seconds;
+        tier.largest_memory_bytes = tier.largest_memory_bytes.max(case.memory_bytes);
+    }
+    Listing {
+        schema: 1,
+        suite: &suite.name,
+        cases,
+        tiers,
+    }
+}
+
+fn entry(case: &SuiteCase) -> Entry<'_> {
+    let first = |field| case.values(field).into_iter().next().unwrap_or_default();
+    let work = case.case.work();
+    Entry {
+        id: &case.id,
+        op: first("op"),
+        direction: first("direction"),
+        dtype: case.case.dtype_name(),
+        layout: first("layout"),
+        fill: first("fill"),
+        tier: first("tier"),
+        tags: &case.tags,
+        flops: work.flops,
+        reference_seconds: CASE_OVERHEAD + work.flops / REFERENCE_RATE,
+        memory_bytes: (1.0 + REFERENCE_BYTES) * work.bytes,
+    }
+}

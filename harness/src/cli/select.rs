@@ -1,0 +1,36 @@
+//! From `--suite`, `--case` and `--filter` to cases.
+
+use super::args::Selection;
+use super::{Error, is_coloured};
+use crate::plan::Filter;
+use crate::suite::{self, Suite};
+
+/// The cases that `selection` means, in the order of the suites. `--case` takes precedence over
+/// suites: a case need not be in any.
+///
+/// # Errors
+/// Usage: an unknown suite, a malformed file, id or filter, or a selection without cases.
+pub fn select(selection: &Selection) -> Result<Suite, Error> {
+    let filter = Filter::parse(&selection.filter).map_err(Error::usage)?;
+    let mut chosen = if selection.case.is_empty() {
+        suite::load_all(&selection.suite)
+            .map_err(|problem| Error::usage(problem.render(is_coloured())))?
+    } else {
+        named_cases(&selection.case)?
+    };
+    let before = chosen.cases.len();
+    chosen.cases.retain(|case| filter.matches(case));
+    if chosen.cases.is_empty() {
+        return Err(Error::usage(format!(
+            "the filter '{}' takes none of the {before} cases of {}; `dnn-assay list` shows them",
+            selection.filter.join(" "),
+            chosen.name
+        )));
+    }
+    Ok(chosen)
+}
+
+/// Cases by id; suites that have one lend it their tags.
+fn named_cases(ids: &[String]) -> Result<Suite, Error> {
+    suite::of_ids(ids).map_err(|problem| Error::usage(problem.render(is_coloured())))
+}

@@ -1,0 +1,36 @@
+//! One case's evidence to one verdict. Three witnesses are heard in turn: how the calls ended,
+//! what happened to the memory around the tensors, and what the tensors hold.
+
+mod calls;
+mod geometry;
+mod memory;
+mod rules;
+mod values;
+
+pub use calls::judge_calls;
+pub use memory::{is_suspicious, judge_memory};
+pub use rules::{Rules, exactness_note};
+pub use values::{Values, judge_values};
+
+use crate::verdict::{Phase, Verdict};
+
+/// What a witness says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// One line for people.
+    pub reason: String,
+    /// Where it happened, for calls.
+    pub phase: Option<Phase>,
+}
+
+impl Finding {
+    fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
+        Self {
+            verdict,
+            reason: reason.into(),
+            phase: None,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What the output tensors hold: every element against its bound, then the same rule against
+//! decoys.
+
+use dnn_assay_device::Snapshot;
+use dnn_assay_graph::{Graph, Tensor};
+use dnn_assay_reference::dtype::LayoutError;
+use dnn_assay_reference::exact::{self, Exactness};
+use dnn_assay_reference::{
+    Comparison, Criterion, Element, Estimate, Evaluation, Mismatch, Values as Inputs, compare,
+    decoys,
+};
+
+use super::{Finding, Rules, exactness_note, geometry};
+use crate::journal::{CaseEnd, MismatchGeometry, Worst};
+use crate::verdict::{FailKind, SkipReason, Verdict};
+
+/// The judgement of all outputs of a case.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// Pass, fail or weak.
+    pub finding: Finding,
+    criterion: &'static str,
+    margin: f64,
+    rms_margin: f64,
+    bias_z: f64,
+    compared: u64,
+    mismatched: u64,
+    worst: Option<Worst>,
+    geometry: Option<MismatchGeometry>,
+    decoys_accepted: Vec<String>,
+    notes: Vec<String>,
+}
+
+struct Output<'a> {
+    tensor: &'a Tensor,
+    comparison: Comparison,
+    accepted: Vec<String>,
+    applicable: usize,
+}
+
+/// Judges the outputs in `snapshot` by `rules`.
+///
+/// # Errors
+/// A finding where the rule has no number for an output: the case is skipped.
+pub fn judge_values(
+    graph: &Graph,
+    inputs: &Inputs,
+    evaluation: &Evaluation,
+    snapshot: &Snapshot,
+    integer: bool,
+    rules: &Rules,
+) -> Result<Values, Finding> {
+    let exactness = integer.then(|| exact::applies(graph, inputs, evaluation));
+    let mut outputs = Vec::new();
+    for tensor in graph.outputs() {
+        let missing = || skip(format!("there is no reference for {}", tensor.name));
+        let estimate = evaluation.tensors.get(&tensor.uid).ok_or_else(missing)?;
+        let check = snapshot.buffer(tensor.uid).ok_or_else(missing)?;
+        let criterion = rules
+            .criterion(graph, tensor, exactness.as_ref())
+            .ok_or_else(|| {
+                skip(format!(
+                    "the table has no tolerance for {} of type {}",
+                    tensor.name,
+                    tensor.data_type.short_name()
+                ))
+            })?;
+        let output = judge_output(tensor, estimate, &check.bytes, &criterion, rules);
+        outputs.push(output.map_err(|error| skip(error.to_string()))?);
+    }
+    Ok(combine(&outputs, exactness.as_ref()))
+}
+
+fn skip(reason: String) -> Finding {
+    Finding::new(Verdict::Skipped(SkipReason::NoReference), reason)
+}
+
+fn judge_output<'a>(
+    tensor: &'a Tensor,
+    estimate: &Estimate,
+    got: &[u8],
+    criterion: &Criterion,
+    rules: &Rules,
+) -> Result<Output<'a>, LayoutError> {
+    let mut comparison = compare(tensor, estimate, got, criterion)?;
+    assert_eq!(
+        Some(comparison.compared),
+        tensor.element_count(),
+        "every element is compared"
+    );
+    if !rules.exact_required {
+        comparison = comparison.allow_inexact();
+    }
+    let report = decoys::check(tensor, estimate, criterion)?;
+    Ok(Output {
+        tensor,
+        comparison,
+        accepted: report.accepted.iter().map(ToString::to_string).collect(),
+        applicable: report.applicable.len(),
+    })
+}
+
+fn combine(outputs: &[Output<'_>], exactness: Option<&Exactness>) -> Values {
+    let sum = |f: fn(&Comparison) -> usize| outputs.iter().map(|o| f(&o.comparison) as u64).sum();
+    // The first failing output tells the story; without one, the output nearest to its bound.
+    let teller = outputs.iter().find(|o| !o.comparison.passed).or_else(|| {
+        outputs.iter().max_by(|a, b| {
+            let (a, b) = (a.comparison.margin, b.comparison.margin);
+            a.total_cmp(&b)
+        })
+    });
+    let decoys_accepted = named(outputs, |output| output.accepted.clone());
+    let mut notes = named(outputs, |output| {
+        let notes = output.comparison.notes.iter();
+        notes.map(ToString::to_string).collect()
+    });
+    notes.extend(exactness.and_then(exactness_note));
+    let largest = |f: fn(&Comparison) -> f64| {
+        let values = outputs.iter().map(|o| f(&o.comparison));
+        values.max_by(f64::total_cmp).unwrap_or(0.0)
+    };
+    Values {
+        finding: verdict(outputs, teller),
+        criterion: teller.map_or("bound", |o| o.comparison.criterion.name()),
+        margin: largest(|c| c.margin),
+        rms_margin: largest(|c| c.rms_margin),
+        bias_z: teller.map_or(0.0, |o| o.comparison.bias_z),
+        compared: sum(|c| c.compared),
+        mismatched: sum(|c| c.mismatched),
+        worst: teller.and_then(worst),
+        geometry: teller
+            .filter(|o| !o.comparison.passed)
+            .map(shape_of_mismatch),
+        decoys_accepted,
+        notes,
+    }
+}
+
+/// Texts of several outputs, each with its tensor's name where there is more than one.
+fn named(outputs: &[Output<'_>], texts: impl Fn(&Output<'_>) -> Vec<String>) -> Vec<String> {
+    let several = outputs.len() > 1;
+    let of_one = |output: &Output<'_>| -> Vec<String> {
+        let name = &output.tensor.name;
+        let texts = texts(output).into_iter();
+        texts
+            .map(|text| {
+                if several {
+                    format!("{name}: {text}")
+                } else {
+                    text
+                }
+            })
+            .collect()
+    };
+    outputs.iter().flat_map(of_one).collect()
+}
+
+fn verdict(outputs: &[Output<'_>], teller: Option<&Output<'_>>) -> Finding {
+    let Some(teller) = teller else {
+        return skip("the graph has no output with a buffer".to_owned());
+    };
+    if !teller.comparison.passed {
+        let kind = match teller.comparison.kind {
+            Some(Mismatch::NotFinite) => FailKind::NotFinite,
+            Some(Mismatch::Inexact) => FailKind::Inexact,
+            Some(Mismatch::Numeric) | None => FailKind::Numeric,
+        };
+        return Finding::new(Verdict::Fail(kind), failure_text(teller));
+    }
+    if outputs.iter().all(|output| output.applicable == 0) {
+        let reason = "no decoy differs from the reference: the data cannot tell right from wrong";
+        return Finding::new(Verdict::Weak, reason);
+    }
+    if outputs.iter().any(|output| !output.accepted.is_empty()) {
+        let decoys = named(outputs, |output| output.accepted.clone()).join(", ");
+        return Finding::new(Verdict::Weak, format!("decoys would pass: {decoys}"));
+    }
+    Finding::new(Verdict::Pass, String::new())
+}
+
+fn failure_text(output: &Output<'_>) -> String {
+    let c = &output.comparison;
+    let worst = c
+        .worst
+        .as_ref()
+        .map_or_else(String::new, |w| format!("; worst {w}"));
+    format!(
+        "{}: {} of {} elements differ by more than {} allows{worst}",
+        output.tensor.name, c.mismatched, c.compared, c.criterion
+    )
+}
+
+fn worst(output: &Output<'_>) -> Option<Worst> {
+    let Element {
+        index,
+        coordinates,
+        expected,
+        got,
+        bound,
+        ulps,
+        ..
+    } = output.comparison.worst.clone()?;
+    Some(Worst {
+        tensor: output.tensor.name.clone(),
+        uid: output.tensor.uid,
+        dims: output.tensor.dims.clone(),
+        dtype: output.tensor.data_type.short_name().to_owned(),
+        index: index as u64,
+        coordinates,
+        expected,
+        got,
+        bound,
+        ulps: ulps.map(|ulps| ulps as f64),
+    })
+}
+
+fn shape_of_mismatch(output: &Output<'_>) -> MismatchGeometry {
+    let c = &output.comparison;
+    geometry::describe(&output.tensor.dims, &c.first, c.mismatched, c.compared)
+}
+
+impl Values {
+    /// Puts the figures into a record: they are recorded on a pass too.
+    pub fn record(self, end: &mut CaseEnd) {
+        end.criterion = Some(self.criterion.to_owned());
+        end.margin = Some(self.margin);
+        end.rms_margin = Some(self.rms_margin);
+        end.bias_z = Some(self.bias_z);
+        end.compared = Some(self.compared);
+        end.mismatched = Some(self.mismatched);
+        end.worst = self.worst;
+        end.geometry = self.geometry;
+        end.decoys_accepted = self.decoys_accepted;
+        end.notes.extend(self.notes);
+    }
+}

@@ -1,0 +1,137 @@
+//! The main job: examine plugins, run the cases on them, judge, write the journal, report.
+
+mod context;
+mod floor;
+mod interrupt;
+mod memory;
+mod options;
+mod prepared;
+mod result;
+mod slot;
+mod start;
+mod stop;
+mod subject;
+mod wire;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub use context::{Context, Log};
+pub use interrupt::on_interrupt;
+pub use memory::{MemoryDecision, decide as decide_memory, device_present};
+pub use options::{OptionError, RunOptions, parse_traits};
+pub use result::{Environment, exit_of};
+pub use slot::SlotError;
+pub use start::run_start;
+pub use stop::Stop;
+pub use subject::{ExamineError, Examined, Subject, examine};
+
+use crate::journal::{InfraKind, Record};
+use crate::plan::PluginSource;
+use crate::suite::Suite;
+use crate::verdict::NotRunReason;
+use slot::Slot;
+
+/// Why a run cannot go on: nothing that a plugin did.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A plugin could not be examined.
+    #[error(transparent)]
+    Examine(#[from] ExamineError),
+    /// A slot failed.
+    #[error(transparent)]
+    Slot(#[from] SlotError),
+    /// The journal cannot be written.
+    #[error(transparent)]
+    Journal(#[from] std::io::Error),
+}
+
+/// Examines every plugin, then runs `suite` on those that can be loaded. Everything that happens
+/// goes to the context's journal; the caller reports from there.
+///
+/// # Errors
+/// [`RunError`] where the machine fails; the journal then holds what was done until then.
+pub fn run(context: &Context, sources: &[PluginSource], suite: &Suite) -> Result<(), RunError> {
+    let mut subjects = Vec::new();
+    for (index, source) in (0u32..).zip(sources) {
+        let mut examined = examine(index, source, &context.options)?;
+        let engines = examined.subject.as_ref().map(|s| s.engines.len());
+        examined.record.planned = engines.map(|n| (n * suite.cases.len()) as u64);
+        context
+            .journal
+            .append(&Record::Plugin(Box::new(examined.record)))?;
+        subjects.extend(examined.subject);
+    }
+    for subject in &subjects {
+        run_subject(context, subject, suite)?;
+    }
+    Ok(())
+}
+
+/// Runs all cases on one plugin, on as many workers as asked for.
+fn run_subject(context: &Context, subject: &Subject, suite: &Suite) -> Result<(), RunError> {
+    let next = AtomicUsize::new(0);
+    let jobs = context.options.jobs.min(suite.cases.len()).max(1);
+    std::thread::scope(|scope| {
+        let slots: Vec<_> = (0..jobs)
+            .map(|_| scope.spawn(|| run_slot(context, subject, suite, &next)))
+            .collect();
+        slots.into_iter().try_for_each(|slot| {
+            slot.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    })?;
+    Ok(())
+}
+
+fn run_slot(
+    context: &Context,
+    subject: &Subject,
+    suite: &Suite,
+    next: &AtomicUsize,
+) -> Result<(), SlotError> {
+    let mut slot = Slot::new(context, subject);
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(case) = suite.cases.get(index) else {
+            return Ok(());
+        };
+        match context.stop.reason() {
+            None => {
+                let result = slot.run(case);
+                if result.is_err() {
+                    // The other slots stop after their current case.
+                    next.store(suite.cases.len(), Ordering::Relaxed);
+                }
+                result?;
+            }
+            Some(reason) => slot.not_run(case, reason, &not_run_text(context, reason))?,
+        }
+    }
+}
+
+fn not_run_text(context: &Context, reason: NotRunReason) -> String {
+    let seconds = context.stop.elapsed().as_secs();
+    match reason {
+        NotRunReason::Budget => {
+            format!("the budget of time or failures was spent after {seconds} s")
+        }
+        NotRunReason::DeviceLost => "the device was lost".to_owned(),
+        NotRunReason::Interrupted => format!("interrupted after {seconds} s"),
+    }
+}
+
+/// Notes in the journal why a run ended early.
+///
+/// # Errors
+/// What the journal's file says.
+pub fn note_early_end(context: &Context) -> std::io::Result<()> {
+    let Some(reason) = context.stop.reason() else {
+        return Ok(());
+    };
+    let kind = match reason {
+        NotRunReason::Budget => InfraKind::Budget,
+        NotRunReason::DeviceLost => InfraKind::DeviceLost,
+        NotRunReason::Interrupted => InfraKind::Interrupted,
+    };
+    context.infra(kind, not_run_text(context, reason))
+}

@@ -1,0 +1,178 @@
+//! What a run is asked for: the command line, checked.
+
+use std::path::{Path, PathBuf};
+
+use dnn_assay_reference::{Traits, UnknownTrait};
+
+use super::memory::MemoryDecision;
+use crate::cli::args::{
+    CriterionName, DeviceChoice, FailOn, LimitArgs, LoadModeChoice, LoadingArgs, RunArgs,
+    WireChoice,
+};
+use crate::plan::EnginePattern;
+use crate::verdict::Depth;
+use crate::worker::{Limits, LoadMode, WorkerConfig};
+
+/// A checked request.
+#[derive(Debug)]
+pub struct RunOptions {
+    /// Engines to take; all where empty.
+    pub engines: Vec<EnginePattern>,
+    /// Rule of judgement.
+    pub criterion: CriterionName,
+    /// Traits that engines are taken to declare, by name.
+    pub traits: Vec<String>,
+    /// The same, understood.
+    pub declared: Traits,
+    /// `--wire`.
+    pub wire: WireChoice,
+    /// `--device`.
+    pub device: Option<DeviceChoice>,
+    /// Seed of all data.
+    pub seed: u64,
+    /// Depth at which cases stop.
+    pub until: Depth,
+    /// Worker processes at the same time.
+    pub jobs: usize,
+    /// `--min-verified`.
+    pub min_verified: u64,
+    /// `--fail-on`.
+    pub fail_on: Vec<FailOn>,
+    /// `--allow-flaky`.
+    pub allow_flaky: bool,
+    /// Folder of the journal and of scratch space.
+    pub out: PathBuf,
+    loading: Loading,
+    limits: Limits,
+}
+
+#[derive(Debug)]
+struct Loading {
+    load_mode: LoadMode,
+    lib_path: Vec<PathBuf>,
+    env: Vec<(String, String)>,
+    clean_env: bool,
+    preload: Vec<PathBuf>,
+    wrap: Option<String>,
+    plugin_cache: Option<PathBuf>,
+}
+
+/// What is wrong with the command line beyond its grammar.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionError {
+    /// An engine pattern.
+    #[error(transparent)]
+    Engine(#[from] crate::plan::EngineError),
+    /// A trait.
+    #[error("--trait: {0}")]
+    Trait(#[from] UnknownTrait),
+}
+
+impl RunOptions {
+    /// Checks `args`.
+    ///
+    /// # Errors
+    /// [`OptionError`] for a pattern or trait that cannot be understood.
+    pub fn new(args: &RunArgs) -> Result<Self, OptionError> {
+        let engines = args
+            .engine
+            .iter()
+            .map(|text| EnginePattern::parse(text))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            engines,
+            criterion: args.criterion,
+            declared: parse_traits(&args.traits)?,
+            traits: args.traits.clone(),
+            wire: args.wire,
+            device: args.loading.device,
+            seed: args.seed,
+            until: args.until.map_or(Depth::Judged, Depth::from),
+            jobs: jobs(&args.limits, args.loading.wrap.is_some()),
+            min_verified: args.limits.min_verified,
+            fail_on: args.limits.fail_on.clone(),
+            allow_flaky: args.limits.allow_flaky,
+            out: args.output.out.clone(),
+            loading: Loading::new(&args.loading),
+            limits: Limits {
+                load: args.limits.timeout.load,
+                plan: args.limits.timeout.plan,
+                execute: args.limits.timeout.execute,
+            },
+        })
+    }
+
+    /// How the workers of plugin `index` are started.
+    pub fn worker_config(
+        &self,
+        plugin: &Path,
+        index: u32,
+        memory: &MemoryDecision,
+    ) -> WorkerConfig {
+        let scratch = match &self.loading.plugin_cache {
+            Some(folder) => folder.clone(),
+            None => self.out.join(format!("plugin-{index}")),
+        };
+        WorkerConfig {
+            load_mode: self.loading.load_mode,
+            memory: memory.kind,
+            env: self.loading.env.clone(),
+            clean_env: self.loading.clean_env,
+            lib_path: self.loading.lib_path.clone(),
+            preload: self.loading.preload.clone(),
+            wrap: self.loading.wrap.clone(),
+            limits: self.limits,
+            ..WorkerConfig::new(plugin, scratch)
+        }
+    }
+
+    /// Whether each case gets a worker of its own: under a debugger or profiler.
+    pub fn one_case_per_worker(&self) -> bool {
+        self.loading.wrap.is_some()
+    }
+}
+
+impl Loading {
+    fn new(args: &LoadingArgs) -> Self {
+        let rocm = args
+            .rocm
+            .clone()
+            .or_else(|| std::env::var_os("ROCM_PATH").map(PathBuf::from))
+            .unwrap_or_else(|| PathBuf::from("/opt/rocm"))
+            .join("lib");
+        let mut lib_path = args.lib_path.clone();
+        if rocm.is_dir() {
+            lib_path.push(rocm);
+        }
+        Self {
+            load_mode: match args.load_mode {
+                LoadModeChoice::Local => LoadMode::Local,
+                LoadModeChoice::Deepbind => LoadMode::Deepbind,
+            },
+            lib_path,
+            env: args.env.clone(),
+            clean_env: args.clean_env,
+            preload: args.preload.clone(),
+            wrap: args.wrap.clone(),
+            plugin_cache: args.plugin_cache.clone(),
+        }
+    }
+}
+
+/// Traits by name.
+///
+/// # Errors
+/// [`OptionError::Trait`] for one that is not known.
+pub fn parse_traits(names: &[String]) -> Result<Traits, OptionError> {
+    Ok(names.join(",").parse()?)
+}
+
+/// One worker under a debugger; else what was asked for, or half the cores, because the other
+/// half computes the reference.
+fn jobs(args: &LimitArgs, wrapped: bool) -> usize {
+    if wrapped {
+        return 1;
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    args.jobs.map_or((cores / 2).max(1), usize::from)
+}

@@ -1,0 +1,185 @@
+//! One case, ready to be run on any engine: graph, input data, reference, buffers.
+
+use std::time::{Duration, Instant};
+
+use dnn_assay_device::{BufferSpec, Element, OutputView, Placement, Role};
+use dnn_assay_graph::wire::{Generation, WireError, write_graph};
+use dnn_assay_graph::{DataType, Graph, Tensor};
+use dnn_assay_reference::{EvalError, Evaluation, Values, dtype, evaluate, fill};
+
+use super::options::RunOptions;
+use crate::judge::Rules;
+use crate::suite::SuiteCase;
+use crate::verdict::SkipReason;
+
+/// A case's graph and data.
+pub struct Prepared {
+    /// The graph.
+    pub graph: Graph,
+    /// Its bytes in the plugin's generation.
+    pub bytes: Vec<u8>,
+    /// Values of the inputs.
+    pub values: Values,
+}
+
+/// Why a case cannot be run, through nobody's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum Unprepared {
+    /// The generation cannot express the graph.
+    #[error("the plugin's wire generation cannot express the graph: {0}")]
+    Wire(#[from] WireError),
+    /// The reference cannot compute it.
+    #[error(transparent)]
+    Reference(#[from] EvalError),
+    /// The inputs cannot be made.
+    #[error(transparent)]
+    Fill(#[from] fill::FillError),
+    /// Values that do not fit a tensor.
+    #[error(transparent)]
+    Layout(#[from] dtype::LayoutError),
+    /// A tensor has a size or type that no buffer can have.
+    #[error(
+        "tensor {uid} ({name}): no buffer can hold {dtype} of {dims:?} with strides {strides:?}"
+    )]
+    Buffer {
+        /// The tensor.
+        uid: i64,
+        /// Its name.
+        name: String,
+        /// Its type.
+        dtype: DataType,
+        /// Its extents.
+        dims: Vec<i64>,
+        /// Its strides.
+        strides: Vec<i64>,
+    },
+}
+
+impl Unprepared {
+    /// The reason for which the case is skipped.
+    pub fn skip_reason(&self) -> SkipReason {
+        match self {
+            Self::Wire(_) => SkipReason::Wire,
+            Self::Reference(_) | Self::Fill(_) => SkipReason::NoReference,
+            Self::Buffer { .. } | Self::Layout(_) => SkipReason::Memory,
+        }
+    }
+}
+
+/// The serialized graph of a case.
+///
+/// # Errors
+/// [`Unprepared::Wire`] where the generation has no form for it.
+pub fn graph_bytes(graph: &Graph, generation: Generation) -> Result<Vec<u8>, Unprepared> {
+    Ok(write_graph(graph, generation)?)
+}
+
+/// Makes the inputs of a case.
+///
+/// # Errors
+/// [`Unprepared::Fill`] where the graph has no data that would mean anything.
+pub fn fill_inputs(
+    case: &SuiteCase,
+    graph: Graph,
+    bytes: Vec<u8>,
+    options: &RunOptions,
+) -> Result<Prepared, Unprepared> {
+    let values = fill::generate(&graph, case.case.fill(), options.seed)?;
+    Ok(Prepared {
+        graph,
+        bytes,
+        values,
+    })
+}
+
+impl Prepared {
+    /// The reference, and how long it took.
+    ///
+    /// # Errors
+    /// [`Unprepared::Reference`] where the reference has no such operation.
+    pub fn evaluate(&self, rules: &Rules) -> Result<(Evaluation, Duration), Unprepared> {
+        let start = Instant::now();
+        let evaluation = evaluate(&self.graph, &self.values, &rules.arithmetic)?;
+        Ok((evaluation, start.elapsed()))
+    }
+
+    /// The buffers that a plugin is given: inputs first, then outputs.
+    ///
+    /// # Errors
+    /// [`Unprepared::Buffer`] for a tensor without a size.
+    pub fn buffers(&self, placement: Placement) -> Result<Vec<BufferSpec>, Unprepared> {
+        let inputs = self.graph.inputs().map(|tensor| {
+            let role = if tensor.runtime_pass_by_value {
+                Role::HostScalar
+            } else {
+                Role::Input
+            };
+            (tensor, role)
+        });
+        let outputs = self.graph.outputs().map(|tensor| (tensor, Role::Output));
+        inputs
+            .chain(outputs)
+            .map(|(tensor, role)| {
+                let size = tensor.byte_size().ok_or_else(|| no_buffer(tensor))?;
+                Ok(BufferSpec {
+                    uid: tensor.uid,
+                    size: size as u64,
+                    align: u64::try_from(tensor.alignment).unwrap_or(0),
+                    placement,
+                    role,
+                })
+            })
+            .collect()
+    }
+
+    /// An input's bytes in its own layout; the gaps of a strided one hold zeros.
+    ///
+    /// # Errors
+    /// [`Unprepared::Layout`] for a tensor whose values do not fit its extents.
+    pub fn input_bytes(&self, tensor: &Tensor) -> Result<Vec<u8>, Unprepared> {
+        let mut bytes = vec![0; tensor.byte_size().ok_or_else(|| no_buffer(tensor))?];
+        let values = self
+            .values
+            .get(&tensor.uid)
+            .ok_or_else(|| no_buffer(tensor))?;
+        dtype::encode(tensor, values, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+fn no_buffer(tensor: &Tensor) -> Unprepared {
+    Unprepared::Buffer {
+        uid: tensor.uid,
+        name: tensor.name.clone(),
+        dtype: tensor.data_type,
+        dims: tensor.dims.clone(),
+        strides: tensor.strides.clone(),
+    }
+}
+
+/// How the arena sees an output.
+pub fn output_view(tensor: &Tensor) -> OutputView {
+    let element = match tensor.data_type {
+        DataType::Float => Element::F32,
+        DataType::Half => Element::F16,
+        DataType::Bfloat16 => Element::Bf16,
+        DataType::Double => Element::F64,
+        other => Element::Sentinel(other.size().unwrap_or(1) as u8),
+    };
+    OutputView {
+        element,
+        dims: tensor.dims.clone(),
+        strides: tensor.strides.clone(),
+    }
+}
+
+/// Which end of the buffers is guarded by a fault: fixed by the id, so that a case always runs the
+/// same way, and both ways occur for every operation.
+pub fn placement(id: &str) -> Placement {
+    // FNV's low bit depends on all bytes.
+    if dnn_assay_abi::engine_id(id).count_ones() % 4 == 0 {
+        Placement::Start
+    } else {
+        Placement::End
+    }
+}

@@ -1,0 +1,536 @@
+//! One worker slot: takes cases from the plan, runs them on its worker, judges them, and starts a
+//! new worker where a plugin has ended the old one.
+
+use std::time::Instant;
+
+use dnn_assay_device::{ArenaError, Run, Snapshot};
+use dnn_assay_graph::Graph;
+use dnn_assay_graph::case::Fill;
+use dnn_assay_graph::wire::{EngineConfig, write_engine_config};
+use dnn_assay_reference::Evaluation;
+
+use super::context::Context;
+use super::prepared::{self, Prepared, Unprepared};
+use super::subject::Subject;
+use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, Times, UnitKey};
+use crate::judge::{Finding, judge_calls, judge_memory, judge_values};
+use crate::plan::Engine;
+use crate::suite::SuiteCase;
+use crate::verdict::{Depth, NotRunReason, Phase, SkipReason, Verdict};
+use crate::worker::{CaseOutcome, CaseRequest, LoadFailure, Reply, SpawnError, Until, Worker};
+
+/// A slot's failure: nothing the plugin did.
+#[derive(Debug, thiserror::Error)]
+pub enum SlotError {
+    /// No worker could be started.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// Buffers of a case that could be filled cannot be filled.
+    #[error(transparent)]
+    Unprepared(#[from] Unprepared),
+    /// Shared memory could not be had.
+    #[error(transparent)]
+    Arena(#[from] ArenaError),
+    /// The journal could not be written.
+    #[error("the journal cannot be written: {0}")]
+    Journal(#[from] std::io::Error),
+}
+
+/// A slot and its worker.
+pub struct Slot<'a> {
+    context: &'a Context,
+    subject: &'a Subject,
+    worker: Option<Worker>,
+}
+
+/// What is known of a case when it is handed to an engine.
+struct Unit<'a> {
+    case: &'a SuiteCase,
+    engine: &'a Engine,
+    started: Instant,
+}
+
+/// One execution: how it ended, and the memory afterwards.
+struct Execution {
+    outcome: CaseOutcome,
+    snapshot: Option<Snapshot>,
+}
+
+impl<'a> Slot<'a> {
+    /// A slot without a worker; the first case starts one.
+    pub fn new(context: &'a Context, subject: &'a Subject) -> Self {
+        Self {
+            context,
+            subject,
+            worker: None,
+        }
+    }
+
+    /// Runs one case on every engine of the subject.
+    ///
+    /// # Errors
+    /// [`SlotError`] for a failure of the machine.
+    pub fn run(&mut self, case: &SuiteCase) -> Result<(), SlotError> {
+        let graph = match case.case.graph() {
+            Ok(graph) => graph,
+            Err(error) => return self.skip_all(case, SkipReason::NoReference, &error.to_string()),
+        };
+        let bytes = match prepared::graph_bytes(&graph, self.subject.generation) {
+            Ok(bytes) => bytes,
+            Err(why) => return self.skip_all(case, why.skip_reason(), &why.to_string()),
+        };
+        if let Some(needs) = super::floor::unmet(&graph, &self.subject.info) {
+            return self.skip_all(case, SkipReason::ApiVersion, &needs);
+        }
+        let takers = self.takers(case, &bytes)?;
+        let mut data = None;
+        for engine in takers {
+            self.run_unit(case, engine, &graph, &bytes, &mut data)?;
+            if self.context.options.one_case_per_worker() {
+                self.worker = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks which engines take the graph; those that do not get their verdict here.
+    fn takers(&mut self, case: &SuiteCase, bytes: &[u8]) -> Result<Vec<&'a Engine>, SlotError> {
+        let subject = self.subject;
+        if let Some(why) = &subject.no_device {
+            for engine in &subject.engines {
+                let unit = self.start(case, engine)?;
+                let finding = skipped(SkipReason::NoDevice, why);
+                self.end(unit.end(self.context, finding, Depth::Loaded))?;
+            }
+            return Ok(Vec::new());
+        }
+        if self.context.options.until <= Depth::Loaded {
+            self.skip_all(case, SkipReason::Until, "--until loaded")?;
+            return Ok(Vec::new());
+        }
+        let worker = match self.worker()? {
+            Ok(worker) => worker,
+            Err(failure) => {
+                self.fail_all(case, &lost(&failure))?;
+                return Ok(Vec::new());
+            }
+        };
+        match worker.applicable(bytes) {
+            Reply::Ok(ids) => self.split(case, &ids),
+            reply => {
+                let finding = judge_reply(reply);
+                self.drop_worker_if_gone(&finding);
+                self.fail_all(case, &finding)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn split(&mut self, case: &SuiteCase, ids: &[i64]) -> Result<Vec<&'a Engine>, SlotError> {
+        let subject = self.subject;
+        let (takers, others): (Vec<_>, Vec<_>) =
+            subject.engines.iter().partition(|e| ids.contains(&e.id));
+        for engine in others {
+            let unit = self.start(case, engine)?;
+            let finding = Finding {
+                verdict: Verdict::Unsupported,
+                reason: "the engine declines the graph".to_owned(),
+                phase: None,
+            };
+            self.end(unit.end(self.context, finding, Depth::Loaded))?;
+        }
+        if self.context.options.until <= Depth::Applicable {
+            for engine in &takers {
+                let unit = self.start(case, engine)?;
+                let finding = skipped(SkipReason::Until, "--until applicable");
+                self.end(unit.end(self.context, finding, Depth::Applicable))?;
+            }
+            return Ok(Vec::new());
+        }
+        Ok(takers)
+    }
+
+    fn run_unit(
+        &mut self,
+        case: &SuiteCase,
+        engine: &Engine,
+        graph: &Graph,
+        bytes: &[u8],
+        data: &mut Option<(Prepared, Option<Evaluation>)>,
+    ) -> Result<(), SlotError> {
+        let unit = self.start(case, engine)?;
+        if data.is_none() {
+            match self.prepare(case, graph, bytes) {
+                Ok(prepared) => *data = Some((prepared, None)),
+                Err(why) => {
+                    let finding = skipped(why.skip_reason(), &why.to_string());
+                    return self.end(unit.end(self.context, finding, Depth::Applicable));
+                }
+            }
+        }
+        let (prepared, evaluation) = data.as_mut().expect("it was filled above");
+        let mut times = Times::default();
+        let first = match self.execute(&unit, prepared, Run::First, evaluation, &mut times)? {
+            Ok(first) => first,
+            Err(finding) => return self.end(unit.end(self.context, finding, Depth::Applicable)),
+        };
+        let end = self.judge(&unit, prepared, evaluation, first, times)?;
+        self.end(end)
+    }
+
+    /// A case that the run does not reach.
+    ///
+    /// # Errors
+    /// [`SlotError::Journal`].
+    pub fn not_run(
+        &mut self,
+        case: &SuiteCase,
+        reason: NotRunReason,
+        text: &str,
+    ) -> Result<(), SlotError> {
+        let finding = Finding {
+            verdict: Verdict::NotRun(reason),
+            reason: text.to_owned(),
+            phase: None,
+        };
+        self.fail_all(case, &finding)
+    }
+
+    fn prepare(
+        &self,
+        case: &SuiteCase,
+        graph: &Graph,
+        bytes: &[u8],
+    ) -> Result<Prepared, Unprepared> {
+        let context = self.context;
+        let graph = graph.clone();
+        prepared::fill_inputs(case, graph, bytes.to_vec(), &context.options)
+    }
+
+    /// Gives the case to the worker and computes the reference meanwhile. The inner error is a
+    /// finding for the unit.
+    fn execute(
+        &mut self,
+        unit: &Unit<'_>,
+        prepared: &Prepared,
+        run: Run,
+        evaluation: &mut Option<Evaluation>,
+        times: &mut Times,
+    ) -> Result<Result<Execution, Finding>, SlotError> {
+        let context = self.context;
+        let placement = prepared::placement(&unit.case.id);
+        let specs = match prepared.buffers(placement) {
+            Ok(specs) => specs,
+            Err(why) => return Ok(Err(skipped(why.skip_reason(), &why.to_string()))),
+        };
+        let generation = self.subject.generation;
+        let worker = match self.worker()? {
+            Ok(worker) => worker,
+            Err(failure) => return Ok(Err(lost(&failure))),
+        };
+        load_arena(worker, prepared, &specs, run)?;
+        let config = EngineConfig {
+            engine_id: unit.engine.id,
+            knobs: Vec::new(),
+        };
+        let config = write_engine_config(&config, generation).unwrap_or_default();
+        let mut request = CaseRequest::new(unit.engine.id, prepared.bytes.clone(), config);
+        if context.options.until == Depth::Planned {
+            request.until = Until::Planned;
+        }
+        worker.begin(request);
+        let mut trouble = None;
+        if evaluation.is_none() && context.options.until > Depth::Executed {
+            match prepared.evaluate(&context.rules) {
+                Ok((value, time)) => {
+                    times.reference_ms = Some(time.as_secs_f64() * 1e3);
+                    *evaluation = Some(value);
+                }
+                Err(why) => trouble = Some(skipped(why.skip_reason(), &why.to_string())),
+            }
+        }
+        let outcome = worker.finish();
+        let snapshot = (outcome.depth == Some(Until::Executed))
+            .then(|| worker.snapshot(&outcome, dnn_assay_device::WORKSPACE_ALIGNMENT));
+        if outcome.result.needs_new_worker() {
+            self.worker = None;
+        }
+        if let Some(finding) = trouble {
+            return Ok(Err(finding));
+        }
+        Ok(Ok(Execution {
+            outcome,
+            snapshot: snapshot.transpose()?,
+        }))
+    }
+
+    fn judge(
+        &mut self,
+        unit: &Unit<'_>,
+        prepared: &Prepared,
+        evaluation: &mut Option<Evaluation>,
+        first: Execution,
+        mut times: Times,
+    ) -> Result<CaseEnd, SlotError> {
+        record_times(&first.outcome, &mut times);
+        let depth = depth_of(&first.outcome);
+        let Some(snapshot) = first.snapshot.as_ref() else {
+            let finding = judge_calls(&first.outcome.result)
+                .unwrap_or_else(|| skipped(SkipReason::Until, "--until"));
+            let mut end = unit.end(self.context, finding, depth);
+            record_outcome(&first.outcome, times, &mut end);
+            return Ok(end);
+        };
+        let mut second = None;
+        if first.outcome.result == crate::worker::CaseResult::Ok
+            && crate::judge::is_suspicious(snapshot)
+        {
+            let mut spare = Times::default();
+            let again = self.execute(unit, prepared, Run::Second, evaluation, &mut spare)?;
+            second = again.ok().and_then(|execution| execution.snapshot);
+        }
+        let finding = judge_calls(&first.outcome.result)
+            .or_else(|| judge_memory(&prepared.graph, snapshot, second.as_ref()));
+        let mut end = match (finding, evaluation) {
+            (Some(finding), _) => unit.end(self.context, finding, depth),
+            (None, None) => {
+                let finding = skipped(SkipReason::Until, "--until executed");
+                unit.end(self.context, finding, depth)
+            }
+            (None, Some(evaluation)) => {
+                self.judge_outputs(unit, prepared, evaluation, snapshot, &mut times)
+            }
+        };
+        record_outcome(&first.outcome, times, &mut end);
+        Ok(end)
+    }
+
+    fn judge_outputs(
+        &self,
+        unit: &Unit<'_>,
+        prepared: &Prepared,
+        evaluation: &Evaluation,
+        snapshot: &Snapshot,
+        times: &mut Times,
+    ) -> CaseEnd {
+        let start = Instant::now();
+        let integer = unit.case.case.fill() == Fill::Integer;
+        let judged = judge_values(
+            &prepared.graph,
+            &prepared.values,
+            evaluation,
+            snapshot,
+            integer,
+            &self.context.rules,
+        );
+        let mut end = match judged {
+            Err(finding) => unit.end(self.context, finding, Depth::Executed),
+            Ok(values) => {
+                let mut end = unit.end(self.context, values.finding.clone(), Depth::Judged);
+                values.record(&mut end);
+                end
+            }
+        };
+        let undecided = evaluation.uncertain_steps;
+        if undecided > 0 {
+            let note = format!("{undecided} elements undecided at a kink or step: both sides pass");
+            end.notes.push(note);
+        }
+        end.determinism_hash = Some(output_hash(snapshot));
+        times.comparison_ms = Some(start.elapsed().as_secs_f64() * 1e3);
+        end
+    }
+
+    /// The slot's worker, started and loaded if need be. The inner error is the plugin's.
+    fn worker(&mut self) -> Result<Result<&mut Worker, LoadFailure>, SlotError> {
+        if self.worker.is_none() {
+            let mut worker = Worker::spawn(&self.subject.config)?;
+            if let Err(failure) = worker.load() {
+                return Ok(Err(failure));
+            }
+            self.worker = Some(worker);
+        }
+        Ok(Ok(self.worker.as_mut().expect("it was set above")))
+    }
+
+    fn drop_worker_if_gone(&mut self, finding: &Finding) {
+        let gone = matches!(finding.verdict, Verdict::Crash(_) | Verdict::Timeout(_))
+            || finding.phase.is_some();
+        if gone {
+            self.worker = None;
+        }
+    }
+
+    fn skip_all(
+        &mut self,
+        case: &SuiteCase,
+        reason: SkipReason,
+        text: &str,
+    ) -> Result<(), SlotError> {
+        self.fail_all(case, &skipped(reason, text))
+    }
+
+    /// The same finding for every engine.
+    fn fail_all(&mut self, case: &SuiteCase, finding: &Finding) -> Result<(), SlotError> {
+        let subject = self.subject;
+        for engine in &subject.engines {
+            let unit = self.start(case, engine)?;
+            self.end(unit.end(self.context, finding.clone(), Depth::Loaded))?;
+        }
+        Ok(())
+    }
+
+    fn start<'c>(
+        &mut self,
+        case: &'c SuiteCase,
+        engine: &'c Engine,
+    ) -> Result<Unit<'c>, SlotError> {
+        self.context.journal.case_start(&CaseStart {
+            plugin: self.subject.index,
+            engine_id: engine.id,
+            case: case.id.clone(),
+            attempt: 1,
+            time: Some(jiff::Timestamp::now().to_string()),
+            worker: self.worker.as_ref().map(Worker::process_id),
+        })?;
+        Ok(Unit {
+            case,
+            engine,
+            started: Instant::now(),
+        })
+    }
+
+    fn end(&self, mut end: CaseEnd) -> Result<(), SlotError> {
+        end.plugin = self.subject.index;
+        Ok(self.context.case_end(end)?)
+    }
+}
+
+impl Unit<'_> {
+    fn end(&self, context: &Context, finding: Finding, depth: Depth) -> CaseEnd {
+        let key = UnitKey {
+            plugin: 0,
+            engine_id: self.engine.id,
+            case: self.case.id.clone(),
+        };
+        let mut end = CaseEnd::new(key, 1, finding.verdict);
+        end.engine = self.engine.name.clone();
+        end.attempts = Some(1);
+        end.reason = Some(finding.reason).filter(|reason| !reason.is_empty());
+        end.phase = finding.phase;
+        end.depth = depth;
+        end.traits = context.options.traits.clone();
+        end.tier = Some(self.case.tier.to_string());
+        end.tags = self.case.tags.to_vec();
+        end.times.total_ms = Some(self.started.elapsed().as_secs_f64() * 1e3);
+        if end.verdict.is_red() {
+            end.file = Some(self.case.origin.file().to_owned());
+            end.line = self.case.origin.line();
+        }
+        end
+    }
+}
+
+fn skipped(reason: SkipReason, text: &str) -> Finding {
+    Finding {
+        verdict: Verdict::Skipped(reason),
+        reason: text.to_owned(),
+        phase: None,
+    }
+}
+
+/// A plugin that loaded before and does not load again.
+fn lost(failure: &LoadFailure) -> Finding {
+    let stopped = match failure {
+        LoadFailure::Stopped(stopped) => judge_calls(&stopped.clone().into()),
+        _ => None,
+    };
+    stopped.unwrap_or_else(|| Finding {
+        verdict: Verdict::Fail(crate::verdict::FailKind::Abi),
+        reason: format!("the plugin loaded before and does not load again: {failure}"),
+        phase: Some(Phase::Load),
+    })
+}
+
+fn judge_reply(reply: Reply<Vec<i64>>) -> Finding {
+    let result = match reply {
+        Reply::Ok(_) => crate::worker::CaseResult::Ok,
+        Reply::CallFailed { call, status, text } => {
+            crate::worker::CaseResult::CallFailed { call, status, text }
+        }
+        Reply::Violation { call, what } => crate::worker::CaseResult::Violation { call, what },
+        Reply::Stopped(stopped) => stopped.into(),
+    };
+    judge_calls(&result).unwrap_or_else(|| skipped(SkipReason::Until, "--until applicable"))
+}
+
+fn load_arena(
+    worker: &mut Worker,
+    prepared: &Prepared,
+    specs: &[dnn_assay_device::BufferSpec],
+    run: Run,
+) -> Result<(), SlotError> {
+    let arena = worker.arena_mut();
+    arena.prepare(specs)?;
+    for tensor in prepared.graph.inputs() {
+        arena.write(tensor.uid, prepared.input_bytes(tensor)?)?;
+    }
+    for tensor in prepared.graph.outputs() {
+        arena.poison(tensor.uid, prepared::output_view(tensor), run)?;
+    }
+    Ok(())
+}
+
+fn depth_of(outcome: &CaseOutcome) -> Depth {
+    match outcome.depth {
+        None => Depth::Loaded,
+        Some(Until::Applicable) => Depth::Applicable,
+        Some(Until::Planned) => Depth::Planned,
+        Some(Until::Executed) => Depth::Executed,
+    }
+}
+
+fn record_times(outcome: &CaseOutcome, times: &mut Times) {
+    let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+    times.plan_ms = Some(ms(outcome.times.applicable + outcome.times.plan));
+    let mut executions = outcome.times.executions.iter().copied();
+    times.first_ms = executions.next().map(ms);
+    times.later_ms = executions.map(ms).collect();
+}
+
+fn record_outcome(outcome: &CaseOutcome, times: Times, end: &mut CaseEnd) {
+    let total_ms = end.times.total_ms;
+    end.times = Times { total_ms, ..times };
+    end.workspace = outcome.workspace_size;
+    end.notes.extend(outcome.notes.iter().cloned());
+    if end.verdict.is_red() {
+        let log = outcome.log.iter().map(|line| line.text.clone());
+        let stderr = outcome.stderr.lines().map(str::to_owned);
+        end.log_tail = log.chain(stderr).collect();
+    }
+}
+
+fn output_hash(snapshot: &Snapshot) -> String {
+    use sha2::{Digest, Sha256};
+    let mut hash = Sha256::new();
+    for check in &snapshot.buffers {
+        hash.update(&check.bytes);
+    }
+    super::subject::hex(&hash.finalize())
+}
+
+impl Context {
+    /// Writes an infrastructure record.
+    ///
+    /// # Errors
+    /// What the journal's file says.
+    pub fn infra(&self, kind: InfraKind, message: String) -> Result<(), std::io::Error> {
+        self.journal.infra(&Infra {
+            time: Some(jiff::Timestamp::now().to_string()),
+            kind,
+            message,
+            plugin: None,
+            case: None,
+        })
+    }
+}
