@@ -85,11 +85,12 @@ pub fn line_of(text: &str, at: usize) -> u32 {
 
 /// The known word nearest to `word`, if one is near enough to be what was meant.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (word.chars().count() / 3).max(1);
     known
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
-        .filter(|(similarity, _)| *similarity > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
@@ -384,5 +385,52 @@ impl<'de> serde::Deserialize<'de> for Key {
             Form::Text(text) => Self(Some(text)),
             Form::Other(_) => Self(None),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    const TEXT: &str = "a: 1\r\nlist:\r\n  - \"é\"\r\n  - {b: 'x y', c: [1, 2]}\r\n  - 漢字\r\n";
+
+    #[rstest]
+    #[case(&[Step::Key("a")], "1")]
+    #[case(&[Step::Key("list"), Step::Item(0)], "\"é\"")]
+    #[case(&[Step::Key("list"), Step::Item(1), Step::Key("b")], "'x y'")]
+    #[case(&[Step::Key("list"), Step::Item(1), Step::Key("c"), Step::Item(1)], "2")]
+    #[case(&[Step::Key("list"), Step::Item(2)], "漢字")]
+    fn nodes_are_found(#[case] path: &[Step], #[case] expected: &str) {
+        let at = locate(TEXT, path).expect("the path leads to a node");
+        assert_eq!(&TEXT[token(TEXT, at)], expected);
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_find_nothing() {
+        assert_eq!(locate(TEXT, &[Step::Key("b")]), None);
+        assert_eq!(locate(TEXT, &[Step::Key("list"), Step::Item(3)]), None);
+        assert_eq!(locate("a: [", &[Step::Key("b")]), None);
+    }
+
+    #[test]
+    fn a_part_of_a_scalar() {
+        let source = Source::new("x", TEXT);
+        let path = [Step::Key("list"), Step::Item(1), Step::Key("b")];
+        let place = source.place_within(&path, "x y", &(2..3), "");
+        assert_eq!((&TEXT[place.span.clone()], place.line()), ("y", 4));
+        // An escaped scalar is marked as a whole.
+        let source = Source::new("x", "a: \"x\\ty\"\n");
+        let place = source.place_within(&[Step::Key("a")], "x\ty", &(2..3), "");
+        assert_eq!(&source.text[place.span], "\"x\\ty\"");
+    }
+
+    #[test]
+    fn the_nearest_word() {
+        assert_eq!(
+            nearest("dtpyes", ["ops", "dtypes", "shapes"]),
+            Some("dtypes")
+        );
+        assert_eq!(nearest("zzz", ["ops", "dtypes"]), None);
     }
 }

@@ -16,3 +16,8 @@ pub use record::{
 };
 pub use summary::{Slow, Summary, WorstMargin};
 pub use writer::JournalWriter;
+
+#[cfg(test)]
+pub(crate) mod samples;
+#[cfg(test)]
+mod tests;

@@ -120,7 +120,8 @@ pub fn engine_argument(journal: &Journal, key: &UnitKey) -> String {
 }
 
 fn line(out: &mut String, label: &str, text: &str) {
-    let _ = writeln!(out, "{label:<14} {text}");
+    // Each part is cleaned by itself: an escape sequence without an end would swallow what follows.
+    let _ = writeln!(out, "{label:<14} {}", one_line_exact(text));
 }
 
 fn engine(end: &CaseEnd) -> String {

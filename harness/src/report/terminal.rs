@@ -107,7 +107,7 @@ fn plugin_lines(out: &mut String, journal: &Journal, plugin: &PluginRecord) {
         let label = if index == 0 { "engines" } else { "" };
         let mut text = format!("{} {:#018x}", one_line(&engine.label()), engine.id);
         if !engine.traits.is_empty() {
-            let _ = write!(text, " ({})", engine.traits.join(", "));
+            let _ = write!(text, " ({})", one_line(&engine.traits.join(", ")));
         }
         row(out, label, &text);
     }

@@ -1,0 +1,8 @@
+//! The smoke suite as test trials.
+
+mod support;
+
+fn main() -> std::process::ExitCode {
+    dnn_assay::worker::worker_entry();
+    support::main("smoke")
+}
