@@ -1,5 +1,7 @@
 //! What a case costs beyond the plugin's work: begin to finish, with and without the arena.
 
+#![allow(clippy::unwrap_used, reason = "a bench may panic, as tests may")]
+
 #[path = "../tests/worker/mock.rs"]
 #[allow(unused, reason = "shared with the tests, which use all of it")]
 mod mock;

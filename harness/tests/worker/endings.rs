@@ -23,6 +23,8 @@ pub fn trials() -> Vec<Trial> {
         trial("end::a_busy_parent_is_no_timeout", busy_parent),
         trial("end::workers_die_with_their_handle", dropped),
         trial("end::wild_details", wild_details),
+        trial("end::wrapped_workers_have_no_limits", wrapped),
+        trial("end::worker_that_does_not_come_up", silent),
     ]
 }
 
@@ -303,5 +305,27 @@ fn wild_details() {
     assert_eq!(
         (crash.exit, crash.phase),
         (Exit::Signal(11), Phase::Details)
+    );
+}
+
+/// A wrapper's words are its own; the worker is found all the same, and nothing hurries it.
+fn wrapped() {
+    let mut config = hurried("");
+    config.limits.load = Duration::from_millis(1);
+    config.wrap = Some("env WRAPPED=yes nice -n 1".to_owned());
+    let mut worker = start(&config);
+    let environment = std::fs::read(format!("/proc/{}/environ", worker.process_id())).unwrap();
+    assert!(String::from_utf8_lossy(&environment).contains("WRAPPED=yes"));
+    assert_eq!(run(&mut worker).result, CaseResult::Ok);
+    assert_eq!(worker.shutdown(), Shutdown::Clean);
+}
+
+fn silent() {
+    let mut config = hurried("");
+    config.wrap = Some("false".to_owned());
+    let error = Worker::spawn(&config).unwrap_err().to_string();
+    assert!(
+        error.contains("did not come up") && error.contains("exit code 1"),
+        "{error}"
     );
 }

@@ -1,5 +1,7 @@
 //! Workers against a plugin that misbehaves in every way we could think of.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod cases;
 mod endings;
 mod loading;
