@@ -121,7 +121,8 @@ pub fn engine_argument(journal: &Journal, key: &UnitKey) -> String {
 
 fn line(out: &mut String, label: &str, text: &str) {
     // Each part is cleaned by itself: an escape sequence without an end would swallow what follows.
-    let _ = writeln!(out, "{label:<14} {}", one_line_exact(text));
+    let row = format!("{label:<14} {}", one_line_exact(text));
+    let _ = writeln!(out, "{}", row.trim_end());
 }
 
 fn engine(end: &CaseEnd) -> String {
@@ -165,7 +166,7 @@ fn worst_lines(out: &mut String, worst: &Worst) {
         join(&worst.coordinates),
         worst.dtype,
         shape(&worst.dims),
-        count(worst.index),
+        worst.index,
     );
     line(out, "worst element", &place);
     line(out, "  expected", &number(worst.expected));
@@ -224,7 +225,7 @@ fn shape(dims: &[i64]) -> String {
 }
 
 /// The argument as a POSIX shell takes it.
-fn quoted(argument: &str) -> String {
+pub fn quoted(argument: &str) -> String {
     let argument = one_line_exact(argument);
     let plain = |c: char| c.is_ascii_alphanumeric() || "._/+~:@%,=-".contains(c);
     let home = argument.starts_with('~');

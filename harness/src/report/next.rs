@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::failure::{is_failure, reproduction};
-use super::text::one_line;
+use super::failure::{is_failure, quoted, reproduction};
 use crate::journal::{Journal, Summary, Unit};
 use crate::verdict::Verdict;
 
@@ -12,7 +11,7 @@ pub fn next_commands(journal: &Journal, units: &[Unit<'_>], summary: &Summary) -
     let plugins: BTreeSet<String> = journal
         .plugins
         .iter()
-        .map(|plugin| one_line(&plugin.path))
+        .map(|plugin| quoted(&plugin.path))
         .collect();
     let plugin = match plugins.len() {
         1 => plugins.into_iter().next().unwrap_or_default(),
@@ -22,7 +21,7 @@ pub fn next_commands(journal: &Journal, units: &[Unit<'_>], summary: &Summary) -
         .start
         .as_ref()
         .and_then(|start| start.out.as_deref())
-        .map_or_else(|| "dnn-assay-out".to_owned(), one_line);
+        .map_or_else(|| "dnn-assay-out".to_owned(), quoted);
     let report = commented(&format!("dnn-assay report {out}"), "these figures again");
     if summary.plugin_errors > 0 && units.is_empty() {
         return [
@@ -38,7 +37,7 @@ pub fn next_commands(journal: &Journal, units: &[Unit<'_>], summary: &Summary) -
         .iter()
         .find(|unit| is_failure(&unit.verdict) || unit.verdict == Verdict::Missing);
     if let Some(unit) = failed {
-        let case = one_line(&unit.key.case);
+        let case = quoted(&unit.key.case);
         return [
             commented(&reproduction(journal, &unit.key), "this case alone"),
             commented(

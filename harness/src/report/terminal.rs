@@ -280,27 +280,26 @@ fn indent(text: &str) -> String {
 }
 
 fn verdict_line(out: &mut String, journal: &Journal, summary: &Summary) {
-    let red = summary.by_verdict.iter().any(|(name, _)| {
-        matches!(
-            *name,
-            "fail" | "crash" | "timeout" | "unexpected-pass" | "flaky"
-        )
-    });
-    let text = if summary.plugin_errors > 0 {
-        BAD.paint(&format!(
-            "{} could not be used",
-            plural(summary.plugin_errors, "plugin")
-        ))
-    } else if red {
-        BAD.paint("not right")
-    } else if summary.missing > 0 || !summary.by_not_run.is_empty() {
-        ODD.paint("incomplete")
-    } else if summary.verified == 0 {
-        ODD.paint("nothing was verified")
-    } else {
-        GOOD.paint("as expected")
-    };
+    let mut said = Vec::new();
+    if summary.plugin_errors > 0 {
+        let plugins = plural(summary.plugin_errors, "plugin");
+        said.push(BAD.paint(&format!("{plugins} could not be used")));
+    }
+    let red = ["fail", "crash", "timeout", "unexpected-pass", "flaky"];
+    let wrong: u64 = red.iter().map(|name| summary.count_of(name)).sum();
+    if wrong > 0 {
+        said.push(BAD.paint(&format!("{} not right", plural(wrong, "case"))));
+    }
+    if journal.end.is_none() || summary.missing > 0 || !summary.by_not_run.is_empty() {
+        said.push(ODD.paint("incomplete"));
+    }
+    if said.is_empty() {
+        said.push(match summary.verified {
+            0 => ODD.paint("nothing was verified"),
+            _ => GOOD.paint("as expected"),
+        });
+    }
     let exit = journal.end.as_ref().and_then(|end| end.exit);
     let exit = exit.map_or(String::new(), |exit| format!(" (exit {exit})"));
-    row(out, "result", &format!("{text}{exit}"));
+    row(out, "result", &format!("{}{exit}", said.join(", ")));
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::terminal::plain;
 use super::{Junit, Reporter, Terminal, failure_text, waiver};
 use crate::journal::samples::{self, bytes, records};
-use crate::journal::{CaseEnd, Journal, Record, read_bytes};
+use crate::journal::{CaseEnd, Journal, Record, RunEnd, read_bytes};
 use crate::verdict::{FailKind, Verdict};
 
 fn junit(journal: &Journal) -> String {
@@ -24,6 +24,7 @@ fn with_ends(ends: Vec<CaseEnd>) -> Journal {
     for end in ends {
         journal.push(Record::CaseEnd(Box::new(end)));
     }
+    journal.push(Record::RunEnd(RunEnd::default()));
     journal
 }
 
