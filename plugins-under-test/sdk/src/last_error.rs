@@ -21,7 +21,7 @@ pub(crate) fn set(message: &str) {
         // SAFETY: the buffer belongs to this thread, and no reference to it outlives this closure
         // or `pointer`'s.
         let buffer = unsafe { &mut *text.get() };
-        for (to, &from) in buffer.iter_mut().zip(message[..end].as_bytes()) {
+        for (to, &from) in buffer.iter_mut().zip(&message.as_bytes()[..end]) {
             *to = if from == 0 { b' ' } else { from };
         }
         buffer[end] = 0;

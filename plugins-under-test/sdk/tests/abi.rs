@@ -1,5 +1,7 @@
 //! The exported ABI of plugins made with the SDK, over dlopen.
 
+#![allow(clippy::unwrap_used)]
+
 #[allow(dead_code, clippy::undocumented_unsafe_blocks)]
 mod host;
 
@@ -229,7 +231,10 @@ fn errors_of_engines_and_of_the_wire_arrive() {
     assert_eq!(failure.0, PluginStatus::BAD_PARAM);
     let mut contradictory = copy("");
     contradictory.tensors[1].dims = vec![5];
-    let failure = host.applicable(&bytes(&contradictory)).unwrap_err();
+    assert!(!host.takes(&contradictory));
+    let failure = host
+        .plan(id, &contradictory, Generation::Current)
+        .unwrap_err();
     assert_eq!(failure.0, PluginStatus::BAD_PARAM);
 }
 

@@ -1,6 +1,6 @@
 //! Engines: which there are, which take a graph, what they say of themselves.
 
-use super::guard::{graph, guard, present, put, put_ids};
+use super::guard::{check_graph, graph, guard, present, put, put_ids, raw_graph};
 use super::handles::handle;
 use crate::engine::{Engine, Error, Plugin, engine_id_of};
 use crate::live::Live;
@@ -65,11 +65,12 @@ pub unsafe fn get_applicable_engine_ids(
         handle(raw)?;
         present("num_engines", count)?;
         // SAFETY: forwarded.
-        let (graph, _) = unsafe { graph(op_graph) }?;
+        let (graph, _) = unsafe { raw_graph(op_graph) }?;
+        let sense = check_graph(&graph);
         let applicable: Vec<i64> = plugin
             .engines
             .iter()
-            .filter(|engine| takes(**engine, &graph))
+            .filter(|engine| takes(**engine, &graph, &sense))
             .map(|engine| engine_id_of(*engine))
             .collect();
         // SAFETY: forwarded.
@@ -137,8 +138,13 @@ pub(super) fn engine(plugin: &'static Plugin, id: i64) -> Result<&'static dyn En
         .ok_or_else(|| Error::invalid_value(format!("there is no engine {id}")))
 }
 
-fn takes(engine: &dyn Engine, graph: &Graph) -> bool {
-    let verdict = engine.supports(graph);
+/// Whether an engine takes a graph. One that makes no sense is declined, and no error: the host
+/// asks every plugin about every graph, and may know more kinds of graphs than this library.
+fn takes(engine: &dyn Engine, graph: &Graph, sense: &Result<(), Error>) -> bool {
+    let verdict = match sense {
+        Ok(()) => engine.supports(graph),
+        Err(error) => Err(error.message.clone()),
+    };
     if let Err(reason) = &verdict
         && log::wants(Severity::INFO)
     {

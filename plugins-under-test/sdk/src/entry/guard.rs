@@ -58,19 +58,23 @@ pub(super) unsafe fn bytes<'a>(name: &str, data: *const ConstData) -> Result<&'a
     Ok(unsafe { std::slice::from_raw_parts(ptr.cast(), size) })
 }
 
+/// Reads a graph of either wire generation. Whether it makes sense, [`check_graph`] says.
+///
+/// # Safety
+/// As [`bytes`].
+pub(super) unsafe fn raw_graph(data: *const ConstData) -> Result<(Graph, Generation), Error> {
+    // SAFETY: forwarded.
+    let bytes = unsafe { bytes("op_graph", data) }?;
+    read_graph(bytes).map_err(|error| Error::bad_param(format!("op_graph: {error}")))
+}
+
 /// Reads and validates a graph of either wire generation.
 ///
 /// # Safety
 /// As [`bytes`].
 pub(super) unsafe fn graph(data: *const ConstData) -> Result<(Graph, Generation), Error> {
     // SAFETY: forwarded.
-    parse_graph(unsafe { bytes("op_graph", data) }?)
-}
-
-/// Reads and validates a graph of either wire generation.
-pub(super) fn parse_graph(bytes: &[u8]) -> Result<(Graph, Generation), Error> {
-    let (graph, generation) =
-        read_graph(bytes).map_err(|error| Error::bad_param(format!("op_graph: {error}")))?;
+    let (graph, generation) = unsafe { raw_graph(data) }?;
     check_graph(&graph)?;
     Ok((graph, generation))
 }

@@ -2,7 +2,7 @@
 
 use super::contexts::{CONTEXTS, Context, device_buffers, execute, plan};
 use super::engines::Buffers;
-use super::guard::{bytes, check_graph, guard, parse_graph, present, put};
+use super::guard::{bytes, check_graph, guard, present, put};
 use super::handles::handle;
 use crate::engine::{Error, Plugin};
 use dnn_assay_abi::{ConstData, DeviceBuffer, PluginStatus, RawContext, RawHandle};
@@ -182,7 +182,8 @@ fn restore(plugin: &'static Plugin, bytes: &[u8]) -> Result<Context, Error> {
     // FlatBuffers are verified for alignment, which the parts of a whole do not have.
     let config = read_engine_config(&aligned(config))
         .map_err(|error| Error::bad_param(format!("serialized_context, configuration: {error}")))?;
-    let (graph, _) = parse_graph(&aligned(graph))?;
+    // SAFETY: the copy lives for the call.
+    let (graph, _) = unsafe { super::guard::graph(&ConstData::borrow(&aligned(graph))) }?;
     Context::new(plugin, config, graph)
 }
 
