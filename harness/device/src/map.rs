@@ -73,7 +73,8 @@ impl ArenaMap {
                 self.at(slot.region.start).cast(),
                 len,
                 ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::FIXED,
+                // All of it is written or read: one call instead of a fault per page.
+                MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE,
                 file,
                 slot.region.start,
             )

@@ -51,10 +51,12 @@ impl Pattern {
 
     /// Repeats the pattern over `target`, starting with its first byte.
     pub fn fill(&self, target: &mut [u8]) {
-        let len = usize::from(self.len);
-        for chunk in target.chunks_mut(len) {
-            let n = chunk.len();
-            chunk.copy_from_slice(&self.bytes[..n]);
+        let mut filled = usize::from(self.len).min(target.len());
+        target[..filled].copy_from_slice(&self.bytes[..filled]);
+        while filled < target.len() {
+            let more = filled.min(target.len() - filled);
+            target.copy_within(..more, filled);
+            filled += more;
         }
     }
 }

@@ -254,23 +254,20 @@ fn changed(file: &File, slot: &Slot, written: &[u8]) -> io::Result<Option<Damage
 fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &OutputView, run: Run) {
     let pattern = view.element.poison(run);
     let poison = pattern.bytes();
+    if view.is_dense(slot.spec.size) && is_row_major(view) {
+        (result.unwritten, result.first_unwritten) = count_packed(bytes, poison);
+        return;
+    }
+    let mut covered = vec![false; bytes.len().div_ceil(poison.len())];
     let mut index = 0;
-    let mut note = |element: &[u8]| {
-        if element == poison {
+    view.for_each_offset(|at| {
+        let at = at as usize;
+        covered[at / poison.len()] = true;
+        if bytes[at..].starts_with(poison) {
             result.unwritten += 1;
             result.first_unwritten.get_or_insert(index);
         }
         index += 1;
-    };
-    if view.is_dense(slot.spec.size) && is_row_major(view) {
-        bytes.chunks_exact(poison.len()).for_each(&mut note);
-        return;
-    }
-    let mut covered = vec![false; bytes.len().div_ceil(poison.len())];
-    view.for_each_offset(|at| {
-        let at = at as usize;
-        covered[at / poison.len()] = true;
-        note(&bytes[at..at + poison.len()]);
     });
     let mut differences = Differences::new(slot);
     let chunks = bytes.chunks(poison.len()).zip(&covered).enumerate();
@@ -279,6 +276,34 @@ fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &Outp
         differences.compare(at, found, &poison[..found.len()]);
     }
     result.gaps = differences.damage;
+}
+
+/// How many elements of a packed buffer equal `poison`, and the first of them.
+fn count_packed(bytes: &[u8], poison: &[u8]) -> (u64, Option<u64>) {
+    /// A fixed size, so that the comparison is one instruction and the loop vectorises.
+    fn count<const N: usize>(bytes: &[u8], poison: &[u8]) -> (u64, Option<u64>) {
+        let Some(&poison) = poison.first_chunk::<N>() else {
+            return (0, None);
+        };
+        let (elements, _) = bytes.as_chunks::<N>();
+        match elements
+            .iter()
+            .filter(|element| **element == poison)
+            .count()
+        {
+            0 => (0, None),
+            count => {
+                let first = elements.iter().position(|element| *element == poison);
+                (count as u64, first.map(|index| index as u64))
+            }
+        }
+    }
+    match poison.len() {
+        1 => count::<1>(bytes, poison),
+        2 => count::<2>(bytes, poison),
+        4 => count::<4>(bytes, poison),
+        _ => count::<8>(bytes, poison),
+    }
 }
 
 fn is_row_major(view: &OutputView) -> bool {
