@@ -146,10 +146,11 @@ impl Layout {
         let guard = GUARD_BYTES.max(page);
         let mut layout = Self {
             slots: Vec::with_capacity(specs.len() + 1),
-            guards: vec![0..guard],
+            guards: Vec::with_capacity(specs.len() + 2),
             len: guard,
             page,
         };
+        layout.guards.push(0..guard);
         for spec in specs {
             layout.push(spec)?;
         }
