@@ -387,7 +387,7 @@ mod tests {
         assert_eq!((gaps.first, gaps.last, gaps.count), (12, 15, 4));
         assert_eq!(
             gaps.found,
-            [vec![7; 4], vec![0xA1, 0xA5, 0xE5, 0x7F].repeat(3)].concat()[..gaps.found.len()]
+            [vec![7; 4], [0xA1, 0xA5, 0xE5, 0x7F].repeat(3)].concat()[..gaps.found.len()]
         );
     }
 
