@@ -62,14 +62,14 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum RuleState {
-    /// Checked. Everything counts in `found`; `waived` of these have an exception, and `listed`
-    /// of them are among the findings.
+    /// Checked.
     Checked {
         /// All that the rule found.
         found: usize,
         /// Those with an exception.
         waived: usize,
-        /// Those in the list of findings, which stops at the policy's limit.
+        /// Those in the list of findings, which stops at the policy's limit, separately for those
+        /// that count and those that are waived.
         listed: usize,
     },
     /// There was nothing to check it on.

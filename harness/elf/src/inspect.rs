@@ -194,7 +194,9 @@ impl RuleJudge<'_> {
             .filter(|(_, exception)| exception.source.rule == self.rule.id)
             .collect();
         let found = drafts.len();
-        let (mut waived, mut listed) = (0, 0);
+        let limit = self.policy.policy.listed_per_rule;
+        // What is waived takes no place from what counts.
+        let (mut waived, mut counting) = (0, 0);
         for draft in drafts {
             let mut waiver = None;
             for &(index, exception) in exceptions.iter().filter(|(_, e)| excepts(e, &draft)) {
@@ -203,16 +205,20 @@ impl RuleJudge<'_> {
                     waiver = Some(exception);
                 }
             }
-            waived += usize::from(waiver.is_some());
-            if listed < self.policy.policy.listed_per_rule {
-                listed += 1;
+            let so_far = if waiver.is_some() {
+                &mut waived
+            } else {
+                &mut counting
+            };
+            *so_far += 1;
+            if *so_far <= limit {
                 findings.push(self.finding(draft, waiver));
             }
         }
         RuleState::Checked {
             found,
             waived,
-            listed,
+            listed: waived.min(limit) + counting.min(limit),
         }
     }
 

@@ -69,6 +69,10 @@ impl Failure {
     #[must_use]
     pub fn loader_text(&self) -> String {
         match self {
+            Self::Library {
+                refused: Some(reason),
+                ..
+            } => reason.clone(),
             Self::Library { name, .. } => {
                 format!("{name}: cannot open shared object file: No such file or directory")
             }
@@ -209,9 +213,10 @@ impl Binder<'_> {
             let entry = self.closure.objects[object].needed.iter().find(by_name);
             let library = entry.and_then(|(_, answer)| *answer)?;
             let offered = self.views[library].as_ref()?.versions();
-            // A library without any version table draws a warning and loads.
-            let missing = offered.has_definitions
-                && !offered.defined.values().any(|name| *name == need.version);
+            let defined = offered.defined.values().any(|name| *name == need.version);
+            // A library that defines no version at all draws a warning and loads, unless it has
+            // no table of versions either: then an assertion of the loader ends the process.
+            let missing = !defined && (offered.has_definitions || !offered.has_table);
             (missing && !need.weak).then_some(library)
         };
         view.versions()

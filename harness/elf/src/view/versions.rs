@@ -40,6 +40,8 @@ pub struct Versions {
     pub needed: BTreeMap<u16, NeededVersion>,
     /// Whether the file has a version definition table at all.
     pub has_definitions: bool,
+    /// Whether each symbol has an entry in a version table.
+    pub has_table: bool,
 }
 
 /// The flag of a definition that names the file itself.
@@ -76,6 +78,7 @@ impl ElfView<'_> {
         };
         match VersymSection::parse(self.bytes, &[table], CTX) {
             Ok(Some(entries)) => {
+                self.versions.has_table = true;
                 for symbol in &mut self.symbols {
                     symbol.version = entries.get_at(symbol.index as usize).map(|v| v.vs_val);
                 }
