@@ -1,5 +1,6 @@
 //! The main job: examine plugins, run the cases on them, judge, write the journal, report.
 
+mod batch;
 mod context;
 mod floor;
 mod interrupt;
@@ -15,6 +16,7 @@ mod wire;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub use batch::{Batch, BatchError, Expectation, is_taken, missing_device, run_batch};
 pub use context::{Context, Log};
 pub use interrupt::on_interrupt;
 pub use memory::{MemoryDecision, decide as decide_memory, device_present};
