@@ -344,7 +344,7 @@ mod tests {
             if neighbour < infinity {
                 let other = (widen(neighbour | code & 0x8000) - value).abs();
                 prop_assert!(
-                    error < other || error == other && code % 2 == 0,
+                    error < other || error == other && code & 1 == 0,
                     "{value:e}"
                 );
             }

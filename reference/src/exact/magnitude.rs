@@ -13,6 +13,8 @@ pub(crate) struct Magnitude {
     pub(crate) peak: f64,
     /// Root mean square, for independent values of random sign.
     pub(crate) rms: f64,
+    /// Standard deviation of the values before a ReLU took half of them away: tails go by it.
+    pub(crate) spread: f64,
 }
 
 impl Magnitude {
@@ -20,6 +22,7 @@ impl Magnitude {
         Self {
             peak: self.peak * other.peak,
             rms: self.rms * other.rms,
+            spread: self.spread * other.spread,
         }
     }
 
@@ -27,6 +30,7 @@ impl Magnitude {
         Self {
             peak: self.peak + other.peak,
             rms: self.rms.hypot(other.rms),
+            spread: self.spread.hypot(other.spread),
         }
     }
 
@@ -34,6 +38,7 @@ impl Magnitude {
         Self {
             peak: self.peak.max(other.peak),
             rms: self.rms.max(other.rms),
+            spread: self.spread.max(other.spread),
         }
     }
 
@@ -42,12 +47,14 @@ impl Magnitude {
         Self {
             peak: self.peak * terms,
             rms: self.rms * terms.sqrt(),
+            spread: self.spread * terms.sqrt(),
         }
     }
 
     const ONE: Self = Self {
         peak: 1.0,
         rms: 1.0,
+        spread: 1.0,
     };
 }
 
@@ -170,9 +177,12 @@ fn relu(parameters: &Parameters, x: Magnitude) -> Option<Magnitude> {
     } = *parameters;
     let whole = |value: f64| value.is_infinite() || value.fract() == 0.0;
     let below = relu_slope.abs() * (x.peak + relu_lower.abs()) + relu_lower.abs();
+    // A ReLU without slope leaves half of the values.
+    let kept = if relu_slope == 0.0 { 0.5f64 } else { 1.0 };
     let exact = whole(relu_lower) && whole(relu_upper) && whole(relu_slope);
     exact.then(|| Magnitude {
         peak: x.peak.max(below),
-        rms: x.rms,
+        rms: x.rms * kept.sqrt(),
+        spread: x.spread,
     })
 }

@@ -151,7 +151,11 @@ fn integers(uid: i64, values: &[f64]) -> Result<Magnitude, Reason> {
         squares += value * value;
     }
     let rms = (squares / values.len().max(1) as f64).sqrt();
-    Ok(Magnitude { peak, rms })
+    Ok(Magnitude {
+        peak,
+        rms,
+        spread: rms,
+    })
 }
 
 fn output(graph: &Graph, tensor: &Tensor, evaluation: &Evaluation) -> Result<ExactOutput, Reason> {
