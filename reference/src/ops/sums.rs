@@ -49,7 +49,7 @@ impl SumBound {
     }
 
     /// Whether the sum may be one-signed and even enough for linear growth, S unknown: every sum
-    /// for which [`Self::grows_linearly`] holds is among these. Takes a Q up to 3 % too large.
+    /// for which [`Self::grows_linearly`] holds is among these, with a Q that is off by a hundredth too.
     #[inline]
     pub fn may_grow_linearly(&self, terms: f64, y: f64, q: f64) -> bool {
         self.linear || y.abs() > 0.78 * terms.sqrt() * q

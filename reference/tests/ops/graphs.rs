@@ -248,6 +248,6 @@ pub fn any_shape() -> impl Strategy<Value = Shape> {
         })
         .prop_filter("small", |shape| {
             let work: i64 = shape.w().iter().chain(&shape.y()[2..]).product();
-            work * shape.batch < 400_000
+            work * shape.batch < 100_000
         })
 }

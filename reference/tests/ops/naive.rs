@@ -35,20 +35,20 @@ pub fn index(dims: &[i64], at: &[i64]) -> Option<usize> {
 /// The operands' indices of every term of every element of the result, in order: fprop x, w over
 /// (channel, taps); dgrad dy, w over (filter, taps); wgrad dy, x over (image, positions).
 pub fn terms(shape: &Shape, direction: Direction) -> Vec<Vec<(usize, usize)>> {
+    let dims = [shape.y(), shape.x(), shape.w()][direction as usize].clone();
+    coordinates(&dims)
+        .iter()
+        .map(|at| terms_of(shape, direction, at))
+        .collect()
+}
+
+/// The same for the element at these coordinates of the result.
+pub fn terms_of(shape: &Shape, direction: Direction, at: &[i64]) -> Vec<(usize, usize)> {
     let (x, w, y) = (shape.x(), shape.w(), shape.y());
     match direction {
-        Direction::Fprop => coordinates(&y)
-            .iter()
-            .map(|y| fprop(shape, &x, &w, y))
-            .collect(),
-        Direction::Dgrad => coordinates(&x)
-            .iter()
-            .map(|x| dgrad(shape, &w, &y, x))
-            .collect(),
-        Direction::Wgrad => coordinates(&w)
-            .iter()
-            .map(|w| wgrad(shape, &x, &y, w))
-            .collect(),
+        Direction::Fprop => fprop(shape, &x, &w, at),
+        Direction::Dgrad => dgrad(shape, &w, &y, at),
+        Direction::Wgrad => wgrad(shape, &x, &y, at),
     }
 }
 

@@ -304,13 +304,29 @@ impl<T: Lane> WithSimd for Work<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match (self.block, self.fused) {
-            (8, true) => self.blocks::<S, 8, 3, true>(simd),
-            (8, false) => self.blocks::<S, 8, 3, false>(simd),
-            (4, true) => self.blocks::<S, 4, 3, true>(simd),
-            (4, false) => self.blocks::<S, 4, 3, false>(simd),
-            (_, true) => self.blocks::<S, 1, 6, true>(simd),
-            (_, false) => self.blocks::<S, 1, 6, false>(simd),
+        // Conditions that are constant per instance come first: they keep the kernels that an
+        // instance cannot need out of the binary.
+        if T::ALWAYS_FUSED {
+            self.with_step::<S, true>(simd);
+        } else if self.fused {
+            self.with_step::<S, true>(simd);
+        } else {
+            self.with_step::<S, false>(simd);
+        }
+    }
+}
+
+impl<T: Lane> Work<'_, T> {
+    #[inline(always)]
+    fn with_step<S: Simd, const FUSED: bool>(self, simd: S) {
+        if S::F64_LANES == 8 {
+            if self.block == 8 {
+                return self.blocks::<S, 8, 3, FUSED>(simd);
+            }
+        }
+        match self.block {
+            4 => self.blocks::<S, 4, 3, FUSED>(simd),
+            _ => self.blocks::<S, 1, 6, FUSED>(simd),
         }
     }
 }

@@ -4,6 +4,8 @@ use pulp::Simd;
 
 /// f64 for values, f32 for the sums of squares.
 pub(crate) trait Lane: Copy + Default + Send + Sync + PartialEq + 'static {
+    /// Products are always added in one rounding: their bits need not match a chain of two.
+    const ALWAYS_FUSED: bool;
     /// Elements in a vector.
     fn lanes<S: Simd>() -> usize;
     /// A vector of them.
@@ -33,9 +35,10 @@ pub(crate) trait Lane: Copy + Default + Send + Sync + PartialEq + 'static {
 }
 
 macro_rules! lane {
-    ($type:ident, $vector:ident, $lanes:ident, $splat:ident, $fused:ident, $mul:ident, $add:ident,
+    ($type:ident, $fused_only:literal, $vector:ident, $lanes:ident, $splat:ident, $fused:ident, $mul:ident, $add:ident,
      $vectors:ident, $vectors_mut:ident) => {
         impl Lane for $type {
+            const ALWAYS_FUSED: bool = $fused_only;
             type Vector<S: Simd> = S::$vector;
             #[inline(always)]
             fn lanes<S: Simd>() -> usize {
@@ -76,6 +79,7 @@ macro_rules! lane {
 
 lane!(
     f64,
+    false,
     f64s,
     F64_LANES,
     splat_f64s,
@@ -87,6 +91,7 @@ lane!(
 );
 lane!(
     f32,
+    true,
     f32s,
     F32_LANES,
     splat_f32s,

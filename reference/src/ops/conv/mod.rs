@@ -24,7 +24,7 @@ use wgrad::Correlation;
 
 /// Terms up to which a sum of squares in f32 is within the margin that [`MARGIN`] gives.
 const F32_TERMS: f64 = 1e5;
-/// Q from f32 squares is enlarged by this.
+/// Q comes from squares summed in f32; the bound enlarges it by this.
 const MARGIN: f64 = 1.02;
 /// A scaled sum of squares below this may have lost terms to underflow.
 const SMALLEST_F32: f32 = 1e-30;
@@ -90,7 +90,7 @@ impl Convolution<'_> {
             for (at, ((error, &y), &terms)) in error.iter_mut().zip(value).zip(&counts).enumerate()
             {
                 let q = f64::from(*error);
-                *error = round_up(self.bound.random(terms, y, q) + extra * q);
+                *error = round_up(self.bound.random(terms, y, MARGIN * q) + extra * q);
                 if terms > 0.0
                     && (self.bound.may_grow_linearly(terms, y, q) || overflowing(terms.sqrt(), q))
                     && (y != 0.0 || q != 0.0)
@@ -369,7 +369,7 @@ impl<'a> Passes<'a> {
         }
     }
 
-    /// Q of every element, at most 3 % too large.
+    /// Q of every element, to one part in a hundred; see [`MARGIN`].
     fn root_sum_of_squares(&self, counts: &[f64]) -> Vec<f32> {
         let most = counts.iter().copied().fold(0.0, f64::max);
         if most > F32_TERMS || self.direct {
@@ -390,7 +390,7 @@ impl<'a> Passes<'a> {
             x * x
         };
         let mut q = self.run(&self.first, second_values, square, true);
-        let back = MARGIN / (first * second);
+        let back = 1.0 / (first * second);
         let mut lost = Vec::new();
         for (index, q) in q.iter_mut().enumerate() {
             let kept = *q >= SMALLEST_F32 && q.is_finite();

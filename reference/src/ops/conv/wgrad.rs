@@ -193,16 +193,30 @@ impl<T: Lane> WithSimd for Work<'_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // Vectors per accumulator: the tree has eight lanes whatever the vectors hold.
-        match (LANES / T::lanes::<S>(), self.correlation.fused) {
-            (1, true) => self.tiles::<S, 1, 4, 3, true>(simd),
-            (1, false) => self.tiles::<S, 1, 4, 3, false>(simd),
-            (2, true) => self.tiles::<S, 2, 2, 3, true>(simd),
-            (2, false) => self.tiles::<S, 2, 2, 3, false>(simd),
-            (4, true) => self.tiles::<S, 4, 1, 2, true>(simd),
-            (4, false) => self.tiles::<S, 4, 1, 2, false>(simd),
-            (_, true) => self.tiles::<S, 8, 1, 1, true>(simd),
-            (_, false) => self.tiles::<S, 8, 1, 1, false>(simd),
+        // Conditions that are constant per instance come first: they keep the kernels that an
+        // instance cannot need out of the binary.
+        if T::ALWAYS_FUSED {
+            self.with_step::<S, true>(simd);
+        } else if self.correlation.fused {
+            self.with_step::<S, true>(simd);
+        } else {
+            self.with_step::<S, false>(simd);
+        }
+    }
+}
+
+impl<T: Lane> Work<'_, T> {
+    /// Vectors per accumulator: the tree has eight lanes whatever the vectors hold.
+    #[inline(always)]
+    fn with_step<S: Simd, const FUSED: bool>(self, simd: S) {
+        if T::lanes::<S>() == 8 {
+            self.tiles::<S, 1, 4, 3, FUSED>(simd);
+        } else if T::lanes::<S>() == 4 {
+            self.tiles::<S, 2, 2, 3, FUSED>(simd);
+        } else if T::lanes::<S>() == 2 {
+            self.tiles::<S, 4, 1, 2, FUSED>(simd);
+        } else {
+            self.tiles::<S, 8, 1, 1, FUSED>(simd);
         }
     }
 }

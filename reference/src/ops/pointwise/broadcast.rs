@@ -65,7 +65,10 @@ impl Broadcast {
             }
         }
         if axes.is_empty() {
-            push_outer(&mut axes, 1, [0; OPERANDS]);
+            axes.push(Axis {
+                extent: 1,
+                steps: [0; OPERANDS],
+            });
         }
         axes.reverse();
         Ok(Self { axes })
