@@ -1,22 +1,14 @@
 //! The baseline CPU engine: convolutions, batch normalisation and pointwise operations on host
 //! memory, alone or chained, with kernels of its own.
 //!
-//! Tensors are read into packed `f32` (or `f64` where a graph has 8-byte or 32-bit integer
-//! elements), the nodes are run one after another, intermediates stay wide, and each output is
-//! rounded once. Everything happens on the calling thread: a library with threads of its own
-//! cannot be unloaded safely.
+//! What it computes is in `dnn-assay-cpu-kernels`; here is the plugin around it.
 
-mod batchnorm;
-mod conv;
-mod pointwise;
-mod program;
-mod support;
+use std::ffi::CStr;
 
+use dnn_assay_cpu_kernels::{Program, check};
 use dnn_assay_graph::Graph;
 use dnn_assay_graph::wire::KnobSetting;
 use dnn_assay_plugin_sdk::{Engine, Error, Plan, Plugin, c_str, export_plugin};
-use program::Program;
-use std::ffi::CStr;
 
 struct CpuEngine;
 
@@ -26,7 +18,7 @@ impl Engine for CpuEngine {
     }
 
     fn supports(&self, graph: &Graph) -> Result<(), String> {
-        support::check(graph)
+        check(graph)
     }
 
     fn plan(&self, graph: &Graph, _knobs: &[KnobSetting]) -> Result<Box<dyn Plan>, Error> {

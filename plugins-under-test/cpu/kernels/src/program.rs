@@ -6,8 +6,8 @@ use dnn_assay_plugin_sdk::{Error, Execution, Plan, Real};
 use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign, Mul};
 
-/// What kernels compute in.
-pub(crate) trait Num:
+/// What kernels compute in: `f32`, `f64`, or a type whose sums round in another way.
+pub trait Num:
     Real + Default + Add<Output = Self> + Mul<Output = Self> + AddAssign
 {
 }
@@ -15,14 +15,56 @@ pub(crate) trait Num:
 impl Num for f32 {}
 impl Num for f64 {}
 
+/// Where the tensors of a run come from and go to.
+pub trait Storage<T> {
+    /// The graph, with the shapes of this run.
+    fn graph(&self) -> &Graph;
+
+    /// The elements of a tensor, packed in logical row-major order.
+    ///
+    /// # Errors
+    /// A tensor that has no buffer or cannot be read.
+    fn load(&self, uid: i64) -> Result<Vec<T>, Error>;
+
+    /// The one element of a scalar tensor; those of a graph may be wider than its arithmetic.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    fn scalar(&self, uid: i64) -> Result<Option<f64>, Error>;
+
+    /// Takes the elements of an output, packed in logical row-major order.
+    ///
+    /// # Errors
+    /// A tensor that has no buffer or cannot be written.
+    fn store(&self, uid: i64, values: &[T]) -> Result<(), Error>;
+}
+
+impl<T: Num> Storage<T> for Execution<'_> {
+    fn graph(&self) -> &Graph {
+        Execution::graph(self)
+    }
+
+    fn load(&self, uid: i64) -> Result<Vec<T>, Error> {
+        Execution::load(self, uid)
+    }
+
+    fn scalar(&self, uid: i64) -> Result<Option<f64>, Error> {
+        Ok(Execution::load::<f64>(self, uid)?.first().copied())
+    }
+
+    fn store(&self, uid: i64, values: &[T]) -> Result<(), Error> {
+        Execution::store(self, uid, values)
+    }
+}
+
 /// A planned graph. The graph itself comes with each execution.
-pub(crate) struct Program {
+pub struct Program {
     wide: bool,
 }
 
 impl Program {
     /// Chooses the arithmetic: f64 where f32 could not hold every element of some tensor.
-    pub(crate) fn new(graph: &Graph) -> Self {
+    pub fn new(graph: &Graph) -> Self {
         let wide = graph.tensors.iter().any(|tensor| {
             matches!(
                 tensor.data_type,
@@ -30,6 +72,11 @@ impl Program {
             ) && tensor.value.is_none()
         });
         Self { wide }
+    }
+
+    /// Whether it computes in `f64`.
+    pub fn is_wide(&self) -> bool {
+        self.wide
     }
 }
 
@@ -43,12 +90,16 @@ impl Plan for Program {
     }
 }
 
-fn run<T: Num>(execution: &Execution<'_>) -> Result<(), Error> {
+/// Runs the nodes of the storage's graph in order.
+///
+/// # Errors
+/// A node that the kernels do not know (see [`crate::check`]), or what the storage says.
+pub fn run<T: Num>(storage: &dyn Storage<T>) -> Result<(), Error> {
     let mut tensors = Tensors::<T> {
-        execution,
+        storage,
         values: BTreeMap::new(),
     };
-    for node in &execution.graph().nodes {
+    for node in &storage.graph().nodes {
         match &node.attributes {
             Attributes::ConvolutionFwd(a) => conv::fprop(a, &mut tensors)?,
             Attributes::ConvolutionBwd(a) => conv::dgrad(a, &mut tensors)?,
@@ -69,7 +120,7 @@ fn run<T: Num>(execution: &Execution<'_>) -> Result<(), Error> {
 /// The tensors of one run: packed in logical row-major order, read when first needed, written as
 /// soon as computed.
 pub(crate) struct Tensors<'a, T> {
-    execution: &'a Execution<'a>,
+    storage: &'a dyn Storage<T>,
     values: BTreeMap<i64, Vec<T>>,
 }
 
@@ -78,7 +129,7 @@ impl<T: Num> Tensors<'_, T> {
     pub(crate) fn need(&mut self, uids: &[i64]) -> Result<(), Error> {
         for &uid in uids {
             if !self.values.contains_key(&uid) {
-                self.values.insert(uid, self.execution.load(uid)?);
+                self.values.insert(uid, self.storage.load(uid)?);
             }
         }
         Ok(())
@@ -99,7 +150,7 @@ impl<T: Num> Tensors<'_, T> {
     pub(crate) fn scalar(&self, uid: i64) -> Result<f64, Error> {
         let value = match self.values.get(&uid) {
             Some(values) => values.first().map(|value| value.to_f64()),
-            None => self.execution.load::<f64>(uid)?.first().copied(),
+            None => self.storage.scalar(uid)?,
         };
         value.ok_or_else(|| Error::invalid_value(format!("scalar {uid} is empty")))
     }
@@ -107,12 +158,12 @@ impl<T: Num> Tensors<'_, T> {
     /// Takes a computed tensor, and stores it if it has a buffer.
     pub(crate) fn set(&mut self, uid: i64, values: Vec<T>) -> Result<(), Error> {
         let is_virtual = self
-            .execution
+            .storage
             .graph()
             .tensor(uid)
             .is_some_and(|t| t.is_virtual);
         if !is_virtual {
-            self.execution.store(uid, &values)?;
+            self.storage.store(uid, &values)?;
         }
         self.values.insert(uid, values);
         Ok(())
@@ -120,7 +171,7 @@ impl<T: Num> Tensors<'_, T> {
 
     /// The extents of a tensor; [`crate::support`] has seen that they are positive.
     pub(crate) fn dims(&self, uid: i64) -> Result<Vec<usize>, Error> {
-        self.execution
+        self.storage
             .graph()
             .tensor(uid)
             .map(|tensor| tensor.dims.iter().map(|&dim| dim as usize).collect())

@@ -1,11 +1,14 @@
-//! Which graphs the engine takes, and the reason where it does not.
+//! Which graphs the kernels take, and the reason where it does not.
 
 use crate::{batchnorm, conv, pointwise};
 use dnn_assay_graph::{Attributes, DataType, Graph, Node, Tensor};
 use std::collections::BTreeSet;
 
-/// Whether every tensor and node of `graph` is one that this engine can run.
-pub(crate) fn check(graph: &Graph) -> Result<(), String> {
+/// Whether every tensor and node of `graph` is one that the kernels can run.
+///
+/// # Errors
+/// The first reason why not.
+pub fn check(graph: &Graph) -> Result<(), String> {
     if graph.nodes.is_empty() {
         return Err("the graph has no nodes".to_owned());
     }
