@@ -73,7 +73,13 @@ impl Summary {
                 .iter()
                 .map(|plugin| journal.unnamed_missing(plugin))
                 .sum(),
-            cold_ms: journal.plugins.iter().filter_map(|p| p.load_ms).sum(),
+            // A sum of nothing is −0, which would print as such.
+            cold_ms: journal
+                .plugins
+                .iter()
+                .filter_map(|p| p.load_ms)
+                .sum::<f64>()
+                + 0.0,
             plugin_errors: journal.plugins.iter().filter(|p| p.error.is_some()).count() as u64,
             ..Self::default()
         };

@@ -86,6 +86,7 @@ mod tests {
             exit: Exit::Signal(11),
             phase: Step::Execute,
             stderr: String::new(),
+            guard: None,
         });
         let finding = judge_calls(&crash).expect("a crash is a finding");
         assert_eq!(finding.verdict, Verdict::Crash(Death::Signal(11)));

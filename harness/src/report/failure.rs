@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use super::text::{clean, count, figure, number, one_line};
-use crate::journal::{CaseEnd, Journal, MismatchGeometry, UnitKey, Worst};
+use crate::journal::{CaseEnd, Journal, MismatchGeometry, PluginRecord, UnitKey, Worst};
+use crate::plan::BUILTIN_CPU;
 use crate::verdict::{FailKind, Verdict};
 
 /// Wrong elements that are listed by index.
@@ -80,7 +81,7 @@ pub fn headline(end: &CaseEnd) -> String {
 pub fn reproduction(journal: &Journal, key: &UnitKey) -> String {
     let mut command = "dnn-assay run".to_owned();
     if let Some(plugin) = journal.plugin(key.plugin) {
-        let _ = write!(command, " {}", quoted(&plugin.path));
+        let _ = write!(command, " {}", plugin_argument(plugin));
     }
     let _ = write!(command, " --case {}", quoted(&key.case));
     let _ = write!(
@@ -95,8 +96,59 @@ pub fn reproduction(journal: &Journal, key: &UnitKey) -> String {
         if let Some(criterion) = start.criterion.as_deref().filter(|c| *c != "bound") {
             let _ = write!(command, " --criterion {}", quoted(criterion));
         }
+        for argument in steering_arguments(&start.arguments) {
+            let _ = write!(command, " {}", quoted(argument));
+        }
     }
     command
+}
+
+/// The plugin as the command line takes it: the built-in one has no path that is worth keeping.
+pub fn plugin_argument(plugin: &PluginRecord) -> String {
+    let is_builtin = plugin.path.ends_with(BUILTIN_CPU)
+        && plugin
+            .source
+            .as_deref()
+            .is_some_and(|why| why.contains("built-in") || why.contains("--builtin"));
+    if is_builtin {
+        "--builtin".to_owned()
+    } else {
+        quoted(&plugin.path)
+    }
+}
+
+/// Flags of `run` that steer what a plugin does; each takes a value but those in
+/// [`STEERING_SWITCHES`].
+const STEERING_FLAGS: &[&str] = &[
+    "--trait",
+    "--wire",
+    "--timeout",
+    "--device",
+    "--load-mode",
+    "--lib-path",
+    "--env",
+    "--preload",
+    "--rocm",
+];
+/// Steering flags without a value.
+const STEERING_SWITCHES: &[&str] = &["--clean-env"];
+
+/// The arguments of a run without which a unit would not behave as it did.
+fn steering_arguments(arguments: &[String]) -> Vec<&str> {
+    let mut kept = Vec::new();
+    let mut rest = arguments.iter().map(String::as_str);
+    while let Some(argument) = rest.next() {
+        let flag = argument.split_once('=').map_or(argument, |(flag, _)| flag);
+        if STEERING_SWITCHES.contains(&argument) {
+            kept.push(argument);
+        } else if STEERING_FLAGS.contains(&flag) {
+            kept.push(argument);
+            if flag == argument {
+                kept.extend(rest.next());
+            }
+        }
+    }
+    kept
 }
 
 /// A waiver for this unit, in YAML, to paste and complete.

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::failure::{is_failure, quoted, reproduction};
+use super::failure::{is_failure, plugin_argument, quoted, reproduction};
 use crate::journal::{Journal, Summary, Unit};
 use crate::verdict::Verdict;
 
 /// Three commands, each with what it is for.
 pub fn next_commands(journal: &Journal, units: &[Unit<'_>], summary: &Summary) -> [String; 3] {
-    let plugins: BTreeSet<String> = journal
-        .plugins
-        .iter()
-        .map(|plugin| quoted(&plugin.path))
-        .collect();
+    let plugins: BTreeSet<String> = journal.plugins.iter().map(plugin_argument).collect();
     let plugin = match plugins.len() {
         1 => plugins.into_iter().next().unwrap_or_default(),
         _ => "PLUGIN".to_owned(),

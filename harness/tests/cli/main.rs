@@ -1,0 +1,14 @@
+//! The program as its users meet it: command lines in, exit codes and text out.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod binary;
+mod cases;
+mod environment;
+mod examples;
+mod files;
+mod interrupt;
+mod loading;
+mod reports;
+mod support;
+mod usage;

@@ -1,0 +1,93 @@
+//! Mistakes on the command line and in suite files: exit code 2 with the place.
+
+use crate::support::run;
+use dnn_assay::exit::Exit;
+use rstest::rstest;
+
+#[test]
+fn no_subcommand_prints_the_help() {
+    let ran = run(&[]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.contains("Usage: dnn-assay") && ran.err.contains("explain"),
+        "{ran:#?}"
+    );
+    run(&["--help"]).expect(Exit::Ok, &["Exit codes", "130"]);
+}
+
+#[rstest]
+#[case(&["runn"], "a similar subcommand exists: 'run'")]
+#[case(&["run", "--sute", "smoke"], "--suite")]
+#[case(&["run", "--suite", "smok"], "did you mean `smoke`")]
+#[case(&["run", "--filter", "dtpye=f16"], "did you mean 'dtype'")]
+#[case(&["run", "--filter", "op=conv dtype=i32"], "takes none of the")]
+#[case(&["run", "--case", "conv.fprp/f32/nchw/n1-c1-k1-i4x4-f1x1"], "conv.fprop")]
+#[case(&["run", "--case", "conv.fprop/f33/nchw/n1-c1-k1-i4x4-f1x1"], "f32")]
+#[case(&["run", "--timeout", "exec=3s"], "no phase is called 'exec'")]
+#[case(&["run", "--budget", "soon"], "is no time")]
+#[case(&["run", "--trait", "fp16"], "no trait")]
+#[case(&["run", "--engine", "a["], "--engine 'a['")]
+#[case(&["explain", "conv.fprop"], "conv.fprop")]
+#[case(&["report", "nowhere"], "nowhere")]
+fn mistakes_are_pointed_at(#[case] arguments: &[&str], #[case] text: &str) {
+    run(arguments).expect(Exit::Usage, &[text]);
+}
+
+#[test]
+fn an_absent_engine_is_a_plugin_error() {
+    run(&[
+        "run",
+        "--builtin",
+        "--engine",
+        "MIOPEN_ENGINE",
+        "--filter",
+        "op=pointwise.add",
+    ])
+    .expect(Exit::Plugin, &["MIOPEN_ENGINE", "DNN_ASSAY_CPU_ENGINE"]);
+}
+
+#[rstest]
+#[case("schema: 1\nabout: x\ngrups: []\n", &["grups", "groups", ":3:"])]
+#[case("schema: 1\nabout: x\ninclude: [suite.yaml]\n", &["cycle"])]
+#[case("schema: [", &["suite.yaml"])]
+fn suite_files_are_pointed_at(#[case] text: &str, #[case] parts: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("suite.yaml");
+    std::fs::write(&path, text).unwrap();
+    run(&["list", "--suite", path.to_str().unwrap()]).expect(Exit::Usage, parts);
+}
+
+#[test]
+fn lists_and_explains_without_a_plugin() {
+    let list = run(&["list", "--filter", "op=conv.wgrad dtype=bf16"]);
+    list.expect(Exit::Ok, &["conv.wgrad/bf16/"]);
+    let first = list.out.lines().next().unwrap();
+    run(&["explain", first]).expect(Exit::Ok, &["Tensors", "Constants of the bound", "decoys"]);
+    let json = run(&["list", "--format", "json", "--filter", "op=pointwise.add"]);
+    let value: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert!(value["cases"][0]["memory_bytes"].as_f64().unwrap() > 0.0);
+    assert!(
+        value["tiers"]
+            .as_object()
+            .unwrap()
+            .values()
+            .all(|t| t["cases"].as_u64() > Some(0))
+    );
+}
+
+#[test]
+fn completions_and_the_manual_come_from_the_same_definitions() {
+    run(&["completions", "bash"]).expect(Exit::Ok, &["dnn-assay", "--min-verified"]);
+    run(&["man"]).expect(Exit::Ok, &["dnn-assay-run", "min\\-verified"]);
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_made_is_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let out = file.join("out");
+    run(&["run", "--builtin", "--out", out.to_str().unwrap()]).expect(Exit::Usage, &["--out"]);
+    run(&["run", "--builtin", "--junit", "no/such/folder/junit.xml"])
+        .expect(Exit::Usage, &["no/such/folder/junit.xml"]);
+}
