@@ -15,6 +15,7 @@ use super::outcome::{
 };
 use super::process::{self, Process};
 use super::protocol::{CaseEnd, Message, Request, Setup, monotonic_now};
+use super::script::{Script, Transcript};
 
 /// How long a dying process may take from closing its socket to its end (core dumps, exit
 /// handlers), and how long its last words are waited for.
@@ -193,6 +194,37 @@ impl Worker {
     pub fn snapshot(&self, outcome: &CaseOutcome, align: u64) -> Result<Snapshot, ArenaError> {
         self.arena
             .snapshot(outcome.workspace_size.map(|size| (size, align)))
+    }
+
+    /// Has a script done. The worker need not have loaded anything; a step may take as long as a
+    /// plan may.
+    ///
+    /// # Panics
+    /// If a case is in flight.
+    pub fn script(&mut self, script: &Script) -> Transcript {
+        assert!(self.case.is_none(), "a case is in flight");
+        self.process.output.begin_case();
+        let mut results = Vec::with_capacity(script.steps.len());
+        if script.steps.is_empty() {
+            return Transcript {
+                results,
+                stopped: None,
+            };
+        }
+        let mut stopped = self
+            .ask(Phase::Plan, &Request::Script(script.clone()))
+            .err();
+        while stopped.is_none() && results.len() < script.steps.len() {
+            match self.next() {
+                Ok(Message::Step(result)) => {
+                    results.push(result);
+                    self.clock.since = monotonic_now();
+                }
+                Ok(other) => stopped = Some(self.unexpected(&other)),
+                Err(end) => stopped = Some(end),
+            }
+        }
+        Transcript { results, stopped }
     }
 
     /// Ends the worker: the plugin's handle is destroyed, the process exits normally.

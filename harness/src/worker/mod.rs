@@ -25,6 +25,7 @@ mod outcome;
 mod output;
 mod process;
 mod protocol;
+pub mod script;
 mod serve;
 
 pub use client::Worker;

@@ -40,6 +40,7 @@ pub(super) enum Request {
         case: CaseRequest,
         buffers: Vec<BufferSpec>,
     },
+    Script(super::script::Script),
     Quit,
 }
 
@@ -74,6 +75,8 @@ pub(super) enum Message {
     /// A fault at this address; the process is about to die.
     Fault(u64),
     Log(LogLine),
+    /// One step of a script.
+    Step(super::script::StepResult),
     CaseEnd(CaseEnd),
     Bye {
         destroy_failed: Option<(i32, String)>,

@@ -12,10 +12,12 @@ use dnn_assay_device::{
 use super::channel;
 use super::config::{CaseRequest, Until};
 use super::load;
+use super::loader::interpret::Interpreter;
 use super::loader::log::Line;
 use super::loader::{Details, DeviceRuntime, Failed, Handle, PlanContext, Plugin, Written, fault};
 use super::outcome::{CaseResult, CaseTimes, LoadFailure, Phase, Reply};
 use super::protocol::{CaseEnd, Message, Request, Setup, monotonic_now};
+use super::script::{Script, StepResult};
 
 /// Engine details longer than this are not believed.
 const MAX_DETAILS: usize = 64 << 20;
@@ -83,6 +85,10 @@ impl Server {
                     let end = self.case(case, &buffers);
                     Message::CaseEnd(end)
                 }
+                Request::Script(script) => match self.script(&script) {
+                    Some(last) => Message::Step(last),
+                    None => return 0,
+                },
                 Request::Quit => {
                     let bye = self.quit();
                     return i32::from(self.line.send(&bye).is_err());
@@ -183,6 +189,21 @@ impl Server {
             log_dropped: self.line.dropped(),
             times: run.times,
         }
+    }
+
+    /// Does the steps and tells of each but the last; `None` where the parent is gone. A script
+    /// without steps is never sent.
+    fn script(&self, script: &Script) -> Option<StepResult> {
+        let mut interpreter = Interpreter::new(script);
+        let (last, others) = script.steps.split_last()?;
+        for step in others {
+            let result = interpreter.step(step);
+            self.line.send(&Message::Step(result)).ok()?;
+        }
+        let last = interpreter.step(last);
+        // Libraries stay open until the process ends, as the host leaves them by default.
+        std::mem::forget(interpreter);
+        Some(last)
     }
 
     fn quit(&mut self) -> Message {

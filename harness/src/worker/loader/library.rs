@@ -10,7 +10,7 @@ use crate::worker::config::LoadMode;
 use crate::worker::outcome::LoadFailure;
 
 /// `RTLD_DEEPBIND` of glibc, which has no portable name.
-const RTLD_DEEPBIND: i32 = 0x8;
+pub(super) const RTLD_DEEPBIND: i32 = 0x8;
 
 /// A plugin's library, open until the process ends, as the host leaves it by default.
 #[derive(Clone, Copy)]
@@ -104,7 +104,7 @@ fn open(path: &Path, flags: i32) -> Result<&'static Library, String> {
 }
 
 /// What `dlerror` said, without libloading's own words around it.
-fn loader_text(error: libloading::Error) -> String {
+pub(super) fn loader_text(error: libloading::Error) -> String {
     match std::error::Error::source(&error) {
         Some(source) => source.to_string(),
         None => error.to_string(),

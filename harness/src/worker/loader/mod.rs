@@ -3,8 +3,10 @@
 pub(super) mod bare_thread;
 mod calls;
 pub(super) mod fault;
+pub(super) mod interpret;
 mod library;
 pub(super) mod log;
+mod sandbox;
 mod symbols;
 mod text;
 
