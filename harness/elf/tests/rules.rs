@@ -332,7 +332,7 @@ samples! {
             |bytes| patch_dynamic(bytes, 0x6fff_ffff, 0x6fff_ffff, |count| count + 7)),
         plain;
     symbol_count: "elf/symbol-count", Policy::default,
-        |s| patched(s, "", "", patch_dynsym_size), plain;
+        |s| patched(s, "", "", |bytes| patch_dynsym_size(bytes)), plain;
 
     expired: "policy/expired-exception", || excepting("abi/entry-missing", "2026-11-30"),
         |s| s.c_file("bad.so", &without(NAME), ""), plain;
@@ -350,7 +350,7 @@ fn patch_symbol(bytes: &mut [u8], name: &str, kind: u8) {
 }
 
 /// Makes the section header of the dynamic symbol table one symbol shorter.
-fn patch_dynsym_size(bytes: &mut Vec<u8>) {
+fn patch_dynsym_size(bytes: &mut [u8]) {
     let elf = goblin::elf::Elf::parse(bytes).unwrap();
     let is_dynsym = |s: &goblin::elf::SectionHeader| s.sh_type == 11;
     let index = elf.section_headers.iter().position(is_dynsym).unwrap();

@@ -1,8 +1,6 @@
 //! Libraries that everyone loads every day: the rules about loading and importing have nothing to
 //! say about them, apart from what is true and listed here with its reason.
 
-#![expect(clippy::unwrap_used, reason = "a test may unwrap")]
-
 mod common;
 
 use common::*;

@@ -68,6 +68,20 @@ impl LoadEnvironment {
         }
     }
 
+    /// The loader of the machine that this runs on: [`Self::standard`] with its cache and the
+    /// capabilities of its processor. Variables are the caller's to add.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        let cache = std::fs::read("/etc/ld.so.cache").ok();
+        let cache = cache.and_then(|bytes| LoaderCache::parse(&bytes).ok());
+        Self {
+            cache,
+            hwcaps: supported_hwcaps(),
+            working_directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            ..Self::standard()
+        }
+    }
+
     /// Adds `LD_LIBRARY_PATH` as the variable has it: separated by colons or semicolons.
     #[must_use]
     pub fn with_library_path(mut self, value: &str) -> Self {
@@ -95,4 +109,30 @@ impl LoadEnvironment {
 
 fn concat_triplet() -> String {
     format!("{}-linux-gnu", std::env::consts::ARCH)
+}
+
+/// The `glibc-hwcaps` subdirectories for this processor, best first: the levels of the x86-64
+/// psABI.
+#[cfg(target_arch = "x86_64")]
+fn supported_hwcaps() -> Vec<String> {
+    macro_rules! has {
+        ($($feature:tt),*) => { $(std::arch::is_x86_feature_detected!($feature))&&* };
+    }
+    let v2 = has!("cmpxchg16b", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3");
+    let v3 = v2
+        && has!(
+            "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"
+        );
+    let v4 = v3 && has!("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl");
+    [(v4, "x86-64-v4"), (v3, "x86-64-v3"), (v2, "x86-64-v2")]
+        .into_iter()
+        .filter(|(supported, _)| *supported)
+        .map(|(_, name)| name.to_owned())
+        .collect()
+}
+
+/// The `glibc-hwcaps` subdirectories for this processor: glibc has none for this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+fn supported_hwcaps() -> Vec<String> {
+    Vec::new()
 }

@@ -159,7 +159,7 @@ impl Search<'_> {
     /// machine, which the loader skips in silence.
     fn open(&self, path: PathBuf, place: Place) -> Option<Result<Found, NotFound>> {
         let bytes = self.source.read(&path)?;
-        match ElfView::parse(&bytes) {
+        match ElfView::parse_outline(&bytes) {
             Ok(_) => Some(Ok(Found { path, bytes, place })),
             Err(error) => match error.what {
                 What::WrongMachine(_) | What::Elf32 | What::BigEndian => None,

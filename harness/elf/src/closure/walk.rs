@@ -248,7 +248,7 @@ impl Walk<'_> {
         place: Place,
         by: Option<usize>,
     ) -> Result<usize, NotAPlugin> {
-        let view = ElfView::parse(&bytes)?;
+        let view = ElfView::parse_outline(&bytes)?;
         let text = |tag| view.dynamic_texts(tag).into_iter().next();
         let object = ClosureObject {
             canonical: self.search.source.canonical(&path),

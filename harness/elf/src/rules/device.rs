@@ -62,11 +62,6 @@ pub(super) fn check(context: &Context<'_>) -> Checks {
                 checks.skip(rule, "no architecture is asked for");
             }
         }
-        Some(_) if context.device.compressed > 0 => {
-            for rule in ["device/arch-missing", "device/arch-features"] {
-                checks.skip(rule, "the bundles are compressed");
-            }
-        }
         Some(arch) => check_arch(context, arch, &mut checks),
     }
     checks
@@ -85,13 +80,6 @@ fn list_targets(context: &Context<'_>, checks: &mut Checks) {
         let (count, size) = images.fold((0, 0), |(n, size), image| (n + 1, size + image.size));
         let detail = format!("{count} images, {size} bytes");
         checks.found("device/targets", target, detail);
-    }
-    if context.device.compressed > 0 {
-        let detail = format!(
-            "{} compressed bundles, targets not read",
-            context.device.compressed
-        );
-        checks.file("device/targets", detail);
     }
 }
 

@@ -172,13 +172,11 @@ pub(super) fn check(context: &Context<'_>) -> Checks {
     if anything {
         checks.skip("export/unlisted", "the policy lists no exports");
     }
-    for name in policy
-        .exports
-        .expect
-        .iter()
-        .filter(|name| !context.file.exports(name))
-    {
-        checks.found("export/expected", &**name, "not exported");
+    let present: HashSet<&str> = context.view.exports().map(|s| &*s.name).collect();
+    for name in &policy.exports.expect {
+        if !present.contains(name.as_str()) {
+            checks.found("export/expected", name, "not exported");
+        }
     }
     if policy.exports.expect.is_empty() {
         checks.skip("export/expected", "the policy lists no expected exports");

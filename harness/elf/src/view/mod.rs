@@ -77,11 +77,26 @@ impl<'a> ElfView<'a> {
         Self::parse_for(bytes, EM_AMDGPU)
     }
 
+    /// Parses everything but symbols and versions: what a walk needs.
+    pub(crate) fn parse_outline(bytes: &'a [u8]) -> Result<Self, NotAPlugin> {
+        let mut view = Self::parse_segments(bytes, HOST_MACHINE)?;
+        view.read_dynamic();
+        Ok(view)
+    }
+
     fn parse_for(bytes: &'a [u8], machine: u16) -> Result<Self, NotAPlugin> {
+        let mut view = Self::parse_segments(bytes, machine)?;
+        view.read_sections();
+        view.read_dynamic();
+        view.read_symbols();
+        Ok(view)
+    }
+
+    fn parse_segments(bytes: &'a [u8], machine: u16) -> Result<Self, NotAPlugin> {
         let header = parse_header(bytes, machine).map_err(NotAPlugin::new)?;
         check_complete(bytes, &header).map_err(NotAPlugin::new)?;
         let segments = segments(bytes, &header).map_err(NotAPlugin::new)?;
-        let mut view = Self {
+        Ok(Self {
             bytes,
             header,
             segments,
@@ -93,11 +108,7 @@ impl<'a> ElfView<'a> {
             versions: Versions::default(),
             referenced: Vec::new(),
             forgiven: Vec::new(),
-        };
-        view.read_sections();
-        view.read_dynamic();
-        view.read_symbols();
-        Ok(view)
+        })
     }
 
     /// The whole file.

@@ -7,7 +7,7 @@
 )]
 
 use dnn_assay_abi::symbols::{ENGINE_PLUGIN, Group, mandatory_symbols};
-use dnn_assay_elf::closure::{DirectorySource, LoadEnvironment, LoaderCache};
+use dnn_assay_elf::closure::{DirectorySource, LoadEnvironment};
 use dnn_assay_elf::{Inspection, Policy, Setting, inspect};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -116,11 +116,7 @@ pub fn cxx_engine_source(own: &str) -> String {
 
 /// The loader of this machine, without variables.
 pub fn machine() -> LoadEnvironment {
-    let environment = LoadEnvironment::standard();
-    match std::fs::read("/etc/ld.so.cache") {
-        Ok(bytes) => environment.with_cache(LoaderCache::parse(&bytes).unwrap()),
-        Err(_) => environment,
-    }
+    LoadEnvironment::of_this_machine()
 }
 
 /// Inspects a file on this machine.
