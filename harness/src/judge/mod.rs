@@ -9,7 +9,7 @@ mod values;
 
 pub use calls::judge_calls;
 pub use memory::{is_suspicious, judge_memory};
-pub use rules::{Rules, exactness_note};
+pub use rules::{Rules, WEAK_ALLOWED, exactness_note};
 pub use values::{Values, judge_values};
 
 use crate::verdict::{Phase, Verdict};

@@ -7,6 +7,9 @@ use dnn_assay_reference::{Arithmetic, Criterion, Traits, ZeroSign};
 use crate::cli::args::CriterionName;
 use crate::suite::{Allowances, Tolerances};
 
+/// Begins the note of a weak case that the suites allow to be weak.
+pub const WEAK_ALLOWED: &str = "weak is allowed: ";
+
 /// Everything that judging needs and that no case changes.
 #[derive(Debug)]
 pub struct Rules {
@@ -42,6 +45,16 @@ impl Rules {
             tolerances,
             allowances,
         }
+    }
+
+    /// Why a case may be weak, where the suites allow it on this day.
+    pub fn weak_allowance(&self, case: &str) -> Option<String> {
+        let today = crate::suite::today();
+        let allowance = self.allowances.find(case, today)?;
+        Some(format!(
+            "{WEAK_ALLOWED}{} ({}, until {}; see {})",
+            allowance.reason, allowance.owner, allowance.expires, allowance.link
+        ))
     }
 
     /// The criterion for an output of `graph`: bit equality where integer data allow it.

@@ -328,6 +328,10 @@ impl<'a> Slot<'a> {
             Ok(values) => {
                 let mut end = unit.end(self.context, values.finding.clone(), Depth::Judged);
                 values.record(&mut end);
+                if end.verdict == Verdict::Weak {
+                    end.notes
+                        .extend(self.context.rules.weak_allowance(&end.case));
+                }
                 end
             }
         };

@@ -125,6 +125,13 @@ impl Allowances {
     }
 }
 
+/// The day in UTC: what expiry dates are compared with.
+pub fn today() -> Date {
+    jiff::tz::Offset::UTC
+        .to_datetime(jiff::Timestamp::now())
+        .date()
+}
+
 fn parse(source: &Source, index: usize, entry: Entry) -> Result<Allowance, Box<Problem>> {
     let place = |key| {
         let path = [Step::Key("allowances"), Step::Item(index), Step::Key(key)];

@@ -8,13 +8,13 @@ mod named;
 mod tier;
 mod tolerance;
 
-pub use allowance::{Allowance, Allowances};
+pub use allowance::{Allowance, Allowances, today};
 pub use load::{Origin, Suite, SuiteCase, load, load_all, load_source};
 pub use named::of_ids;
 pub use tier::Tier;
 pub use tolerance::{BoundConstants, Functions, Quoted, Table, TableEntry, Tolerances, operation};
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
 mod table_tests;
+#[cfg(test)]
+mod tests;

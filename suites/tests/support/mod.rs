@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use dnn_assay::journal::CaseEnd;
+use dnn_assay::judge::WEAK_ALLOWED;
 use dnn_assay::plan::{PluginSource, find_plugins};
 use dnn_assay::report::failure_text;
 use dnn_assay::run::{Batch, Expectation, run_batch};
@@ -76,26 +78,37 @@ fn batch_name(id: &str) -> String {
 }
 
 fn batch_names(suite: &Suite) -> Vec<String> {
-    let mut names: Vec<String> = suite.cases.iter().map(|case| batch_name(&case.id)).collect();
+    let mut names: Vec<String> = suite
+        .cases
+        .iter()
+        .map(|case| batch_name(&case.id))
+        .collect();
     names.sort();
     names.dedup();
     names
 }
 
 fn run(plugin: &PluginSource, suite: &Suite, batch: &str) -> Result<(), Failed> {
-    let cases = suite.cases.iter().filter(|case| batch_name(&case.id) == batch);
+    let cases = suite
+        .cases
+        .iter()
+        .filter(|case| batch_name(&case.id) == batch);
     let cases = Suite {
         name: suite.name.clone(),
         cases: cases.cloned().collect(),
     };
     let journal = run_batch(&Batch::judged(plugin.clone(), cases))?;
-    if let Some(error) = journal.plugins.iter().find_map(|plugin| plugin.error.as_ref()) {
+    if let Some(error) = journal
+        .plugins
+        .iter()
+        .find_map(|plugin| plugin.error.as_ref())
+    {
         return Err(error.message.as_str().into());
     }
     let bad: Vec<_> = journal
         .ends
         .iter()
-        .filter(|end| end.verdict.is_red() || end.verdict.is_incomplete() || end.verdict == Verdict::Weak)
+        .filter(|end| end.verdict.is_red() || end.verdict.is_incomplete() || is_weak(end))
         .collect();
     if bad.is_empty() && journal.summary().missing == 0 {
         return Ok(());
@@ -108,6 +121,12 @@ fn run(plugin: &PluginSource, suite: &Suite, batch: &str) -> Result<(), Failed> 
     Err(text.into())
 }
 
+/// Weak, and no allowance says why it may be.
+fn is_weak(end: &CaseEnd) -> bool {
+    let allowed = || end.notes.iter().any(|note| note.starts_with(WEAK_ALLOWED));
+    end.verdict == Verdict::Weak && !allowed()
+}
+
 /// Asks for the applicability of the whole plan, and fails where fewer cases than
 /// `DNN_ASSAY_MIN_VERIFIED` (default 1) could be verified: a suite that an engine declines
 /// altogether must not be green.
@@ -115,11 +134,19 @@ fn coverage(plugin: &PluginSource, suite: &Arc<Suite>, no_device: Option<&str>) 
     let (plugin, suite) = (plugin.clone(), suite.clone());
     let trial = Trial::test("coverage", move || {
         let least = least_verified()?;
-        let journal = run_batch(&Batch::until(plugin, (*suite).clone(), Expectation::Applicable))?;
+        let journal = run_batch(&Batch::until(
+            plugin,
+            (*suite).clone(),
+            Expectation::Applicable,
+        ))?;
         if let Some(error) = journal.plugins.iter().find_map(|p| p.error.as_ref()) {
             return Err(error.message.as_str().into());
         }
-        let taken = journal.ends.iter().filter(|end| dnn_assay::run::is_taken(end)).count();
+        let taken = journal
+            .ends
+            .iter()
+            .filter(|end| dnn_assay::run::is_taken(end))
+            .count();
         if taken < least {
             return Err(format!(
                 "the plugin takes {taken} of {} units, DNN_ASSAY_MIN_VERIFIED asks for {least}",

@@ -204,12 +204,21 @@ pub(super) struct Rounding<'a> {
     pub functions: &'a FunctionErrors,
 }
 
+/// Unit roundoff of f64: the reference's own.
+const REFERENCE_ROUNDOFF: f64 = f64::EPSILON / 2.0;
+
 /// Where exp is held, so that infinities do not turn errors into NaN.
 const LARGEST_EXP: f64 = 1e100;
 
 impl Rounding<'_> {
+    /// What a step rounds by: the engine's roundoff, and the reference's own, which matters where
+    /// the engine computes in f64 too.
+    fn roundoffs(&self) -> f64 {
+        self.precision.roundoff + REFERENCE_ROUNDOFF
+    }
+
     fn step(&self, value: f64, carried: f64, steps: f64, overflows: bool) -> Tracked {
-        let own = steps * self.precision.roundoff * value.abs() + self.precision.half_subnormal;
+        let own = steps * self.roundoffs() * value.abs() + self.precision.half_subnormal;
         Tracked {
             value,
             carried,
@@ -235,7 +244,7 @@ impl Machine for Rounding<'_> {
 
     fn constant(&self, value: f64) -> Tracked {
         Tracked {
-            own: self.precision.roundoff * value.abs(),
+            own: self.roundoffs() * value.abs(),
             ..self.exact(value)
         }
     }
