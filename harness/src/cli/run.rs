@@ -10,13 +10,13 @@ use super::args::RunArgs;
 use super::select::select;
 use super::{Error, is_coloured, stdout};
 use crate::exit::Exit;
-use crate::journal::{self, Journal, Record, RunEnd};
+use crate::journal::{self, InfraKind, Journal, Record, RunEnd};
 use crate::judge::Rules;
 use crate::plan::find_plugins;
 use crate::report::progress::Progress;
 use crate::report::{Junit, Reporter, Terminal};
 use crate::run::{self, Context, Environment, Log, RunOptions, Stop, on_interrupt};
-use crate::suite::{Allowances, Tolerances};
+use crate::suite::{Allowances, Suite, Tolerances};
 
 /// File name of the journal in `--out`.
 pub const JOURNAL: &str = "journal.jsonl";
@@ -38,6 +38,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, Error> {
     let criterion = criterion_name(args);
     let start = run::run_start(&context.options, &suite, &criterion);
     context.journal.append(&Record::RunStart(Box::new(start)))?;
+    note_unmatched(args, &context, &suite)?;
     let result = run::run(&context, &sources, &suite);
     run::note_early_end(&context)?;
     let exit = finish(&context, &files, environment, &result)?;
@@ -45,6 +46,21 @@ pub fn run(args: &RunArgs) -> Result<Exit, Error> {
         Ok(()) => Ok(exit),
         Err(error) => Err(Error::infrastructure(error)),
     }
+}
+
+/// Entries of the tables and allowances that match nothing in the suite that they are made for,
+/// or that have expired.
+fn note_unmatched(args: &RunArgs, context: &Context, suite: &Suite) -> Result<(), Error> {
+    let selection = &args.selection;
+    if selection.suite != ["smoke"] || !selection.filter.is_empty() || !selection.case.is_empty() {
+        return Ok(());
+    }
+    let today = crate::suite::today();
+    let ids = suite.cases.iter().map(|case| case.id.as_str());
+    for problem in context.rules.allowances.problems(ids, today) {
+        context.infra(InfraKind::Configuration, problem.to_string())?;
+    }
+    Ok(())
 }
 
 fn criterion_name(args: &RunArgs) -> String {
