@@ -6,6 +6,7 @@
 
 pub mod engine_id;
 pub mod engine_plugin;
+pub mod gpu;
 pub mod symbols;
 pub mod version;
 

@@ -1,7 +1,11 @@
 //! What a device must do for a worker.
 
 use std::ffi::c_void;
+use std::path::Path;
 
+use dnn_assay_abi::gpu::Flavor;
+
+use crate::gpu::GpuBackend;
 use crate::host::HostBackend;
 use crate::layout::Slot;
 use crate::map::ArenaMap;
@@ -45,13 +49,19 @@ pub trait DeviceBackend {
     fn release(&mut self) -> Result<(), DeviceError>;
 }
 
-/// Opens device `number` of a kind. The error says what is missing.
-pub fn open_backend(kind: MemoryKind, number: u32) -> Result<Box<dyn DeviceBackend>, DeviceError> {
-    match kind {
-        MemoryKind::Host => Ok(Box::new(HostBackend)),
-        MemoryKind::Hip | MemoryKind::Cuda => Err(DeviceError {
-            call: format!("open {kind} device {number}"),
-            text: format!("this build has no backend for {kind} memory"),
-        }),
-    }
+/// Opens device `number` of a kind, through `library` where one is given in place of the system's.
+///
+/// # Errors
+/// What is missing.
+pub fn open_backend(
+    kind: MemoryKind,
+    number: u32,
+    library: Option<&Path>,
+) -> Result<Box<dyn DeviceBackend>, DeviceError> {
+    let flavor = match kind {
+        MemoryKind::Host => return Ok(Box::new(HostBackend)),
+        MemoryKind::Hip => Flavor::Hip,
+        MemoryKind::Cuda => Flavor::Cuda,
+    };
+    Ok(Box::new(GpuBackend::open(flavor, number, library)?))
 }

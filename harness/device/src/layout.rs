@@ -35,6 +35,9 @@ pub enum Placement {
     End,
     /// Accesses before the start fault; a canary lies behind the end.
     Start,
+    /// A page of canary or more on both sides: for devices whose memory has no inaccessible
+    /// pages. The start is aligned as declared and, below a page, no better.
+    Middle,
 }
 
 /// What a buffer is to the plugin.
@@ -165,10 +168,20 @@ impl Layout {
             uid: WORKSPACE_UID,
             size,
             align,
-            placement: Placement::End,
+            placement: self.workspace_placement(),
             role: Role::Workspace,
         })?;
         Ok(layout)
+    }
+
+    /// Where the buffers have canaries on both sides, a workspace has them too.
+    fn workspace_placement(&self) -> Placement {
+        let middle = |slot: &Slot| slot.spec.placement == Placement::Middle;
+        if self.slots.iter().any(middle) {
+            Placement::Middle
+        } else {
+            Placement::End
+        }
     }
 
     /// The slot of `uid`.
@@ -210,6 +223,12 @@ impl Layout {
                 let start = self.len.next_multiple_of(align.max(page));
                 let end = (start + size.max(1)).next_multiple_of(page);
                 (start..end, start)
+            }
+            Placement::Middle => {
+                let shift = if align < page { align } else { 0 };
+                let start = (self.len + page).next_multiple_of(align.max(page)) + shift;
+                let end = (start + size.max(1)).next_multiple_of(page) + page;
+                (start / page * page - page..end, start)
             }
             Placement::End => {
                 // The least end (a page border) that leaves an aligned start in the region.
@@ -294,11 +313,12 @@ mod tests {
     proptest! {
         #[test]
         fn layouts_are_sound(
-            buffers in prop::collection::vec((0u64..3 * PAGE, 0u32..=21, any::<bool>()), 0..6),
+            buffers in prop::collection::vec((0u64..3 * PAGE, 0u32..=21, 0u8..3), 0..6),
             workspace in 0u64..3 * PAGE,
         ) {
-            let specs: Vec<_> = buffers.iter().enumerate().map(|(i, &(size, shift, start))| {
-                let placement = if start { Placement::Start } else { Placement::End };
+            let specs: Vec<_> = buffers.iter().enumerate().map(|(i, &(size, shift, which))| {
+                let all = [Placement::End, Placement::Start, Placement::Middle];
+                let placement = all[usize::from(which)];
                 spec(i as i64, size, 1 << shift, placement)
             }).collect();
             let layout = Layout::compute(&specs, PAGE).unwrap().with_workspace(workspace, 256).unwrap();
@@ -313,6 +333,10 @@ mod tests {
                 match slot.spec.placement {
                     Placement::End => prop_assert!(slack < slot.spec.align.max(2)),
                     Placement::Start => prop_assert_eq!(slot.bytes.start, slot.region.start),
+                    Placement::Middle => {
+                        let before = slot.bytes.start - slot.region.start;
+                        prop_assert!(before >= PAGE && slack >= PAGE, "{before} {slack}");
+                    }
                 }
             }
             for guard in &layout.guards {

@@ -11,6 +11,7 @@
 mod arena;
 mod backend;
 mod descriptor;
+mod gpu;
 mod host;
 mod layout;
 mod map;
@@ -21,6 +22,7 @@ mod snapshot;
 pub use arena::{Arena, ArenaError};
 pub use backend::{DeviceBackend, DeviceError, open_backend};
 pub use descriptor::adopt_descriptor;
+pub use gpu::{DeviceReport, Driver, GpuBackend, ProbeReport, probe};
 pub use host::HostBackend;
 pub use layout::{
     BufferSpec, DEFAULT_ALIGNMENT, GUARD_BYTES, Layout, LayoutError, MAX_ALIGNMENT, Placement,

@@ -114,7 +114,8 @@ impl Server {
         let _ = self.line.send(&Message::Loaded(info));
 
         self.phase(Phase::Create, None);
-        self.backend = open_backend(self.setup.backend, self.setup.device);
+        self.backend = 
+            open_backend(self.setup.backend, self.setup.device, self.setup.library.as_deref());
         let handle = plugin
             .create()
             .map_err(|Failed { status, text }| LoadFailure::CreateFailed { status, text })?

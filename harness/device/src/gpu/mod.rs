@@ -1,0 +1,10 @@
+//! Devices behind a driver library that is opened at run time: HIP, CUDA, and what stands in for
+//! HIP.
+
+mod backend;
+mod driver;
+mod probe;
+
+pub use backend::GpuBackend;
+pub use driver::Driver;
+pub use probe::{DeviceReport, ProbeReport, probe};

@@ -1,0 +1,94 @@
+// Element types in memory, and the way from and to double.
+//
+// Every value is rounded once, to nearest even. A NaN is stored as the one canonical NaN of its
+// type, so that all targets store the same bits. Integers saturate and truncate toward zero.
+#pragma once
+#include "portable.hpp"
+
+enum ElementType : u32 {
+  F32 = 0,
+  F16 = 1,
+  BF16 = 2,
+  F64 = 3,
+  I8 = 4,
+  U8 = 5,
+  I32 = 6,
+  I64 = 7,
+  CONSTANT = 8,  // no memory: the value travels in the parameters
+};
+
+DNN_FN float from_half(u16 bits) { return (float)__builtin_bit_cast(_Float16, bits); }
+DNN_FN float from_brain(u16 bits) { return float_of((u32)bits << 16); }
+
+DNN_FN double load(const void *base, u32 type, i64 at) {
+  switch (type) {
+    case F32: return (double)static_cast<const float *>(base)[at];
+    case F16: return (double)from_half(static_cast<const u16 *>(base)[at]);
+    case BF16: return (double)from_brain(static_cast<const u16 *>(base)[at]);
+    case F64: return static_cast<const double *>(base)[at];
+    case I8: return (double)static_cast<const i8 *>(base)[at];
+    case U8: return (double)static_cast<const u8 *>(base)[at];
+    case I32: return (double)static_cast<const i32 *>(base)[at];
+    default: return (double)static_cast<const i64 *>(base)[at];
+  }
+}
+
+// The same for the floating types that convolutions take, without the way through double.
+DNN_FN float load_as(const void *base, u32 type, i64 at, float) {
+  switch (type) {
+    case F32: return static_cast<const float *>(base)[at];
+    case F16: return from_half(static_cast<const u16 *>(base)[at]);
+    case BF16: return from_brain(static_cast<const u16 *>(base)[at]);
+    default: return (float)static_cast<const double *>(base)[at];
+  }
+}
+DNN_FN double load_as(const void *base, u32 type, i64 at, double) { return load(base, type, at); }
+
+DNN_FN float to_single(double v) { return v != v ? float_of(0x7FC00000u) : (float)v; }
+
+// A float that rounds to every narrower type as `v` does: truncated, and the last bit set if
+// anything was lost ("round to odd"; float has more than two bits more than the half types).
+DNN_FN float to_narrowable(double v) {
+  const float near = (float)v;
+  const double back = (double)near;
+  const double magnitude = __builtin_fabs(back);
+  if (back == v || magnitude == infinity()) return near;
+  const u32 bits = bits_of(near) - (magnitude > __builtin_fabs(v) ? 1u : 0u);
+  return float_of(bits | 1u);
+}
+
+DNN_FN u16 to_half(double v) {
+  if (v != v) return 0x7E00;
+  return __builtin_bit_cast(u16, (_Float16)to_narrowable(v));
+}
+
+DNN_FN u16 to_brain(double v) {
+  if (v != v) return 0x7FC0;
+  const u32 bits = bits_of(to_narrowable(v));
+  return (u16)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+
+DNN_FN i64 to_integer(double v, double least, double most, i64 low, i64 high) {
+  if (v != v) return 0;
+  if (v <= least) return low;
+  if (v >= most) return high;
+  return (i64)v;
+}
+
+DNN_FN void store(void *base, u32 type, i64 at, double v) {
+  switch (type) {
+    case F32: static_cast<float *>(base)[at] = to_single(v); break;
+    case F16: static_cast<u16 *>(base)[at] = to_half(v); break;
+    case BF16: static_cast<u16 *>(base)[at] = to_brain(v); break;
+    case F64: static_cast<double *>(base)[at] = v != v ? not_a_number() : v; break;
+    case I8: static_cast<i8 *>(base)[at] = (i8)to_integer(v, -128.0, 127.0, -128, 127); break;
+    case U8: static_cast<u8 *>(base)[at] = (u8)to_integer(v, 0.0, 255.0, 0, 255); break;
+    case I32:
+      static_cast<i32 *>(base)[at] =
+          (i32)to_integer(v, -2147483648.0, 2147483647.0, -2147483647ll - 1, 2147483647ll);
+      break;
+    default:
+      static_cast<i64 *>(base)[at] = to_integer(v, -9223372036854775808.0, 9223372036854775807.0,
+                                                -9223372036854775807ll - 1, 9223372036854775807ll);
+  }
+}

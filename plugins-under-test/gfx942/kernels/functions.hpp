@@ -1,0 +1,218 @@
+// Transcendental functions in double, without a library, the same bits on every target.
+//
+// They use +, -, *, /, fma, sqrt and rounding only, each correctly rounded by the targets. The
+// polynomials are Taylor series where the interval is short enough for their tail to vanish below
+// 2^-57, and Chebyshev expansions of our own fit (50 digits, tail below 2^-57) for erf and erfc.
+// Error on their domain: below 4 units in the last place of double for exp, expm1, log, log1p,
+// tanh, erf and erfc (whose exp(-x*x) adds x*x*2^-52), below 2^-30 of the value for sin, cos and
+// tan at arguments beyond 2^20, which must be values of float. Rounded to float each is within
+// 0.51 units in the last place; a test measures that over all floats.
+#pragma once
+#include "portable.hpp"
+
+DNN_FN double horner(double, double c) { return c; }
+template <class... Rest>
+DNN_FN double horner(double x, double c, Rest... rest) {
+  return fused(horner(x, rest...), x, c);
+}
+
+// Clenshaw's sum of a Chebyshev expansion, coefficients from the highest degree down.
+DNN_FN double chebyshev(double t, double b1, double b2, double c) { return fused(t, b1, c - b2); }
+template <class... Rest>
+DNN_FN double chebyshev(double t, double b1, double b2, double c, Rest... rest) {
+  return chebyshev(t, fused(2.0 * t, b1, c - b2), b1, rest...);
+}
+
+// 2^k for -1022 <= k <= 1023.
+DNN_FN double power_of_two(i32 k) { return double_of((u64)(k + 1023) << 52); }
+
+// v * 2^k, rounded once more only where the result is subnormal.
+DNN_FN double scaled(double v, i32 k) {
+  const i32 half = k / 2;
+  return v * power_of_two(half) * power_of_two(k - half);
+}
+
+// (e^r - 1 - r) / r^2 for |r| <= ln(2)/2.
+DNN_FN double exp_tail(double r) {
+  return horner(r, 0x1p-1, 0x1.5555555555555p-3, 0x1.5555555555555p-5, 0x1.1111111111111p-7,
+                0x1.6c16c16c16c17p-10, 0x1.a01a01a01a01ap-13, 0x1.a01a01a01a01ap-16,
+                0x1.71de3a556c734p-19, 0x1.27e4fb7789f5cp-22, 0x1.ae64567f544e4p-26,
+                0x1.1eed8eff8d898p-29, 0x1.6124613a86d09p-33);
+}
+
+constexpr double LN2_HIGH = 0x1.62e42fefa3800p-1;  // 42 bits: times an exponent it is exact
+constexpr double LN2_LOW = 0x1.ef35793c76730p-45;
+
+DNN_FN double exponential(double x) {
+  if (x != x) return x;
+  if (x > 709.8) return infinity();
+  if (x < -745.2) return 0.0;
+  const double k = __builtin_rint(x * 0x1.71547652b82fep+0);
+  const double r = fused(-k, LN2_LOW, fused(-k, LN2_HIGH, x));
+  return scaled(fused(r * r, exp_tail(r), r) + 1.0, (i32)k);
+}
+
+// e^x - 1.
+DNN_FN double exponential_minus_one(double x) {
+  if (__builtin_fabs(x) < 0.34) return fused(x * x, exp_tail(x), x);
+  return exponential(x) - 1.0;
+}
+
+// ln((1 + s) / (1 - s)) for |s| <= 0.1716.
+DNN_FN double twice_artanh(double s) {
+  return s * horner(s * s, 0x1p+1, 0x1.5555555555555p-1, 0x1.999999999999ap-2, 0x1.2492492492492p-2,
+                    0x1.c71c71c71c71cp-3, 0x1.745d1745d1746p-3, 0x1.3b13b13b13b14p-3,
+                    0x1.1111111111111p-3, 0x1.e1e1e1e1e1e1ep-4, 0x1.af286bca1af28p-4,
+                    0x1.8618618618618p-4, 0x1.642c8590b2164p-4);
+}
+
+DNN_FN double logarithm(double x) {
+  if (x != x || x < 0.0) return not_a_number();
+  if (x == 0.0) return -infinity();
+  if (x == infinity()) return x;
+  i32 exponent = 0;
+  if (x < 0x1p-1022) {
+    x *= 0x1p54;
+    exponent = -54;
+  }
+  u64 bits = bits_of(x);
+  exponent += (i32)(bits >> 52) - 1023;
+  double m = double_of((bits & 0x000FFFFFFFFFFFFFull) | 0x3FF0000000000000ull);
+  if (m > 0x1.6a09e667f3bcdp+0) {
+    m *= 0.5;
+    exponent += 1;
+  }
+  const double f = m - 1.0;
+  const double part = twice_artanh(f / (2.0 + f));
+  const double e = (double)exponent;
+  return fused(e, LN2_HIGH, fused(e, LN2_LOW, part));
+}
+
+// ln(1 + x) for 0 <= x <= 1.
+DNN_FN double logarithm_plus_one(double x) {
+  if (x < 0.41) return twice_artanh(x / (2.0 + x));
+  return logarithm(1.0 + x);
+}
+
+DNN_FN double hyperbolic_tangent(double x) {
+  const double a = __builtin_fabs(x);
+  if (a > 22.0) return __builtin_copysign(1.0, x);
+  const double e = exponential_minus_one(2.0 * a);
+  return __builtin_copysign(e / (e + 2.0), x);
+}
+
+// erf(x) for |x| <= 1.
+DNN_FN double error_function_near(double x) {
+  return x * horner(x * x, 0x1.20dd750429b6dp+0, -0x1.812746b0379e6p-2, 0x1.ce2f21a042b32p-4,
+                    -0x1.b82ce31284e9cp-6, 0x1.565bcd0dbc1adp-8, -0x1.c02db3db06d60p-11,
+                    0x1.f9a321dd3898cp-14, -0x1.f4d1e3a67dc3ep-17, 0x1.b9df2954a9147p-20,
+                    -0x1.5f1f0634fb062p-23, 0x1.f7b72e5bcd4ffp-27, -0x1.38a4b8db8a7c5p-30,
+                    0x1.0613987edce0dp-34);
+}
+
+// erfc(x) for x >= 0.4: exp(-x*x) times a Chebyshev expansion of erfcx(x) * (1 + 2x) in
+// t = (x - 3) / (x + 3).
+DNN_FN double error_function_tail(double x) {
+  if (x > 27.3) return 0.0;
+  const double t = (x - 3.0) / (x + 3.0);
+  const double sum = chebyshev(
+      t, 0.0, 0.0, 0x1.cd735a47689e1p-54, 0x1.0f1961ec15384p-52, -0x1.b53df628d2864p-50,
+      -0x1.06936b1f73973p-47, 0x1.638030c63c7f0p-46, 0x1.985a4960fe196p-43, -0x1.d4332818308fep-43,
+      -0x1.2cfdb55ec9583p-38, 0x1.9f608af345dfcp-40, 0x1.c7b5541def983p-34, -0x1.00dc1e286e8a4p-36,
+      -0x1.7304e1f937812p-29, 0x1.032a101f63204p-29, 0x1.44433d928dcbap-24, -0x1.84299dc44cfe9p-23,
+      -0x1.0d67d92ebb170p-19, 0x1.aee3ed67adcfbp-17, 0x1.285081fb7471ep-16, -0x1.4c2a11331e0e4p-11,
+      0x1.23dc174a04d86p-8, -0x1.36e99d8ff90f7p-6, 0x1.bd5ede288613bp-5, -0x1.801abe05df685p-4,
+      0x1.5edf9ce74f65ep-8, 0x1.2d74bda92af4ep+0);
+  const double square = x * x;
+  const double lost = fused(x, x, -square);
+  const double gauss = exponential(-square);
+  return (gauss - gauss * lost) * (sum / fused(2.0, x, 1.0));
+}
+
+DNN_FN double error_function(double x) {
+  const double a = __builtin_fabs(x);
+  if (!(a > 0.9)) return error_function_near(x);
+  return __builtin_copysign(1.0 - error_function_tail(a), x);
+}
+
+DNN_FN double complementary_error_function(double x) {
+  if (!(__builtin_fabs(x) > 0.45)) return 1.0 - error_function_near(x);
+  if (x < 0.0) return 2.0 - error_function_tail(-x);
+  return error_function_tail(x);
+}
+
+// 2/pi = 0.(words), 32 bits each, after one word of zeros.
+DNN_CONSTANT u32 TWO_OVER_PI[9] = {0u,          0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
+                                   0xdb629599u, 0x3c439041u, 0xfe5163abu, 0xdebbc561u};
+
+// x = n * pi/2 + r with |r| <= pi/4; returns r, and n modulo 4.
+//
+// Below 2^20 in three steps with fma; beyond, as Payne and Hanek: 96 bits of 2/pi from the bit of
+// weight 2 on, times the 24 bits of x, modulo 4.
+DNN_FN double reduced(double x, u32 &quadrant) {
+  if (__builtin_fabs(x) < 0x1p20) {
+    const double k = __builtin_rint(x * 0x1.45f306dc9c883p-1);
+    quadrant = (u32)(i32)k & 3u;
+    double r = fused(-k, 0x1.921fb54442d18p+0, x);
+    r = fused(-k, 0x1.1a62633145c07p-54, r);
+    return fused(-k, -0x1.f1976b7ed8fbcp-110, r);
+  }
+  const u32 bits = bits_of((float)__builtin_fabs(x));
+  const u32 mantissa = (bits & 0x7FFFFFu) | 0x800000u;
+  // x = mantissa * 2^e; the first bit wanted has weight 2^(e-1) in 2/pi, which is bit e - 1 after
+  // the point counted from 0 at weight 1/2, hence e + 30 with the word of zeros in front.
+  const i32 e = (i32)(bits >> 23) - 150;
+  const u32 at = (u32)(e + 30);
+  const u32 word = at >> 5, shift = at & 31u;
+  u32 w[3];
+  for (u32 i = 0; i < 3; ++i) {
+    const u64 two = ((u64)TWO_OVER_PI[word + i] << 32) | TWO_OVER_PI[word + i + 1];
+    w[i] = (u32)(two >> (32 - shift));
+  }
+  // mantissa * w modulo 2^96, its upper 64 bits: weight 2^-62.
+  const u64 low = (u64)mantissa * w[2];
+  const u64 middle = (u64)mantissa * w[1] + (low >> 32);
+  const u64 high = ((u64)(mantissa * w[0]) << 32) + middle;
+  const u64 n = (high + (1ull << 61)) >> 62;
+  const i64 fraction = (i64)(high - (n << 62));
+  const double r = (double)fraction * 0x1.921fb54442d18p-62;
+  quadrant = x < 0.0 ? (u32)(4u - (u32)n) & 3u : (u32)n & 3u;
+  return x < 0.0 ? -r : r;
+}
+
+DNN_FN double sine_near(double r) {
+  const double s = r * r;
+  return fused(r * s,
+               horner(s, -0x1.5555555555555p-3, 0x1.1111111111111p-7, -0x1.a01a01a01a01ap-13,
+                      0x1.71de3a556c734p-19, -0x1.ae64567f544e4p-26, 0x1.6124613a86d09p-33,
+                      -0x1.ae7f3e733b81fp-41, 0x1.952c77030ad4ap-49),
+               r);
+}
+
+DNN_FN double cosine_near(double r) {
+  return horner(r * r, 1.0, -0x1p-1, 0x1.5555555555555p-5, -0x1.6c16c16c16c17p-10,
+                0x1.a01a01a01a01ap-16, -0x1.27e4fb7789f5cp-22, 0x1.1eed8eff8d898p-29,
+                -0x1.93974a8c07c9dp-37, 0x1.ae7f3e733b81fp-45, -0x1.6827863b97d97p-53);
+}
+
+DNN_FN double sine(double x) {
+  if (!(__builtin_fabs(x) < infinity())) return not_a_number();
+  u32 quadrant;
+  const double r = reduced(x, quadrant);
+  const double v = quadrant & 1u ? cosine_near(r) : sine_near(r);
+  return quadrant & 2u ? -v : v;
+}
+
+DNN_FN double tangent(double x) {
+  if (!(__builtin_fabs(x) < infinity())) return not_a_number();
+  u32 quadrant;
+  const double r = reduced(x, quadrant);
+  const double s = sine_near(r), c = cosine_near(r);
+  return quadrant & 1u ? -c / s : s / c;
+}
+
+// 1 / (1 + e^-x), without overflow on either side.
+DNN_FN double sigmoid(double x) {
+  const double e = exponential(-__builtin_fabs(x));
+  return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
+}
