@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arithmetic;
+pub mod calibrate;
 mod compare;
 mod criterion;
 pub mod decoys;
