@@ -1,8 +1,6 @@
 //! What clang's HIP mode exports in spite of hidden visibility. Without a clang that knows AMD
 //! GPUs there is nothing to see, and the test says so.
 
-#![expect(clippy::unwrap_used, reason = "a test may unwrap")]
-
 mod common;
 
 use common::*;

@@ -6,9 +6,9 @@ mod common;
 
 use common::*;
 use dnn_assay_elf::closure::{FileBytes, LoadEnvironment, MemorySource};
-use dnn_assay_elf::{Policy, Setting, identify, inspect, inspect_pairs};
+use dnn_assay_elf::{Policy, ReadyPolicy, Setting, identify, inspect, inspect_pairs};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// A sequence of pseudo-random numbers (splitmix64), so that a failure can be seen again.
@@ -106,28 +106,32 @@ fn samples(shop: &Workshop) -> Vec<Vec<u8>> {
     .collect()
 }
 
+static POLICY: LazyLock<ReadyPolicy> = LazyLock::new(|| {
+    let policy = Policy {
+        arch: Some("gfx942".into()),
+        ..Policy::default()
+    };
+    policy.ready().unwrap()
+});
+
 /// Everything that this crate does with a file.
 fn exercise(bytes: Vec<u8>) {
     let bytes: FileBytes = Arc::new(bytes);
     let _ = identify(&bytes);
     let source = MemorySource::new().with("/usr/lib/libc.so.6", bytes.to_vec());
-    let policy = Policy {
-        arch: Some("gfx942".into()),
-        ..Policy::default()
-    };
-    let policy = policy.ready().unwrap();
+    let policy = &*POLICY;
     let today = "2026-12-01".parse().unwrap();
     let setting = Setting {
         environment: &LoadEnvironment::standard(),
         source: &source,
-        policy: &policy,
+        policy,
         today,
     };
     let inspection = inspect(Path::new("/p/mutant.so"), &bytes, &setting);
     if inspection.is_ok() {
         let other = Arc::new(bytes.iter().copied().chain([0]).collect());
         let files = [("/p/a.so".into(), bytes), ("/p/b.so".into(), other)];
-        let _ = inspect_pairs(&files, &source, &policy, today);
+        let _ = inspect_pairs(&files, &source, policy, today);
     }
 }
 

@@ -74,6 +74,9 @@ const NAME: &str = "hipdnnPluginGetName";
 const IFUNC: &str = "static int one(void) { return 1; }
 static void *pick(void) { return (void *)one; }";
 
+const SELF_CALL: &str = "int hipdnnPluginGetName(void);
+int hipdnnPluginGetApiVersion(void) { return hipdnnPluginGetName(); }";
+
 const STRINGS: &str = "#include <map>
 #include <string>
 static std::map<std::string, std::string> table;
@@ -248,8 +251,7 @@ samples! {
     tls: "export/tls", Policy::default,
         |s| engine_with(s, "__thread int mine;", ""), |s| also(s, "int mine;", "");
     interposable: "export/interposable", Policy::default,
-        |s| engine_with(s, "int inner(void) { return 1; } int outer(void) { return inner() + 1; }", "-O0"),
-        |s| also(s, "int inner(void) { return 1; } int outer(void) { return inner() + 1; }", "-O0 -Wl,-Bsymbolic");
+        |s| engine_with(s, SELF_CALL, "-O0"), |s| also(s, SELF_CALL, "-O0 -Wl,-Bsymbolic");
     host_collision: "export/host-collision", Policy::default,
         |s| engine_with(s, "double sin(double x) { return x; }", "-fno-builtin"),
         |s| also(s, "double sinus(double x) { return x; }", "");

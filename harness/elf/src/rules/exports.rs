@@ -128,7 +128,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "export/interposable",
         severity: Severity::Info,
-        demand: "the file calls its own functions directly",
+        demand: "the file calls its own entry points directly",
         reason: "a call through the symbol table to an own default-visible symbol can be taken over by a preloaded or global one",
         fix: "mark it protected or hidden, or link with -Wl,-Bsymbolic-functions",
         link: links::DSO_HOWTO,
@@ -259,9 +259,10 @@ fn check_own(context: &Context<'_>, symbol: &DynSymbol<'_>, listed: bool, checks
         }
         _ => {}
     }
+    // What should not be exported at all has its own rule.
     let through_table =
         symbol.visibility == Visibility::Default && context.view.is_referenced(symbol);
-    if through_table && !is_hip_generated(context, symbol) {
+    if listed && through_table {
         checks.found("export/interposable", name, describe(symbol));
     }
 }

@@ -138,7 +138,7 @@ fn check_failure(failure: &Failure, checks: &mut Checks) {
 fn check_bindings(context: &Context<'_>, checks: &mut Checks) {
     for import in &context.bindings.imports {
         match &import.provider {
-            None if import.weak => {
+            None if import.weak && !COMPILERS_OWN.contains(&&*import.symbol) => {
                 checks.found("import/weak-undefined", &*import.symbol, "no definition");
             }
             Some(provider) if !provider.needed => {
@@ -153,6 +153,13 @@ fn check_bindings(context: &Context<'_>, checks: &mut Checks) {
         }
     }
 }
+
+/// Weak imports that the compiler's start files make and check.
+const COMPILERS_OWN: [&str; 3] = [
+    "__gmon_start__",
+    "_ITM_deregisterTMCloneTable",
+    "_ITM_registerTMCloneTable",
+];
 
 fn is_always_there(object: &ClosureObject) -> bool {
     let name = object.display_name();

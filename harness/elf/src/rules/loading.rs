@@ -8,7 +8,9 @@ use goblin::elf::dynamic::{
     self, DF_1_NODELETE, DF_1_NOOPEN, DF_1_NOW, DF_BIND_NOW, DF_STATIC_TLS, DF_SYMBOLIC, DF_TEXTREL,
 };
 use goblin::elf::header::{EI_ABIVERSION, EI_OSABI, ELFOSABI_GNU, ELFOSABI_NONE};
-use goblin::elf::program_header::{PF_W, PF_X, PT_GNU_RELRO, PT_GNU_STACK, PT_LOAD, ProgramHeader};
+use goblin::elf::program_header::{
+    PF_W, PF_X, PT_GNU_RELRO, PT_GNU_STACK, PT_LOAD, PT_TLS, ProgramHeader,
+};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -60,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "load/static-tls",
         severity: Severity::Warning,
         demand: "thread-local data is not in the static block",
-        reason: "a library opened late competes for a small reserve, and dlopen fails when that is used up",
+        reason: "a library opened late competes for a reserve of about 1.6 kB, and dlopen fails when that is used up",
         fix: "remove -ftls-model=initial-exec and local-exec",
         link: links::GCC_CODE_GEN,
         command: "readelf -d {file} | grep STATIC_TLS",
@@ -219,7 +221,10 @@ fn check_flags(view: &ElfView<'_>, checks: &mut Checks) {
         checks.file("load/textrel", "the dynamic section says TEXTREL");
     }
     if flags & DF_STATIC_TLS != 0 {
-        checks.file("load/static-tls", "the dynamic section says STATIC_TLS");
+        let tls = view.segments().iter().find(|s| s.p_type == PT_TLS);
+        let size = tls.map_or(0, |segment| segment.p_memsz);
+        let detail = format!("the dynamic section says STATIC_TLS; its own data has {size} bytes");
+        checks.file("load/static-tls", detail);
     }
     if flags_1 & DF_1_NODELETE != 0 {
         checks.file("load/nodelete", "the dynamic section says NODELETE");
