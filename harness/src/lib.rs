@@ -5,7 +5,10 @@
 //! process owns the cases, the reference, the comparison, the verdicts and the reports.
 
 pub mod cli;
+pub mod config;
+pub mod conform;
 pub mod exit;
+pub mod gate;
 pub mod journal;
 pub mod judge;
 pub mod plan;

@@ -168,6 +168,16 @@ impl Verdict {
         matches!(self, Self::Missing | Self::NotRun(_))
     }
 
+    /// What the verdict becomes under a waiver: an expected failure is no longer red, and a pass
+    /// is, where the waiver is `strict`. All else stays.
+    pub fn under_waiver(&self, expects: impl Fn(&Self) -> bool, strict: bool) -> Self {
+        match self {
+            Self::Pass if strict => Self::UnexpectedPass,
+            other if other.is_red() && expects(other) => Self::ExpectedFail,
+            other => other.clone(),
+        }
+    }
+
     /// The verdict without its kind: `pass`, `fail`, `not-run`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -187,10 +197,72 @@ impl Verdict {
     }
 }
 
+/// A verdict that a waiver expects: `fail`, `fail(numeric)`, `crash(SIGSEGV)`, `timeout`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerdictPattern(String);
+
+impl VerdictPattern {
+    /// The names of the verdicts that can be expected.
+    const NAMES: [&'static str; 4] = ["fail", "crash", "timeout", "flaky"];
+
+    /// Reads the name of a red verdict, with or without its kind.
+    ///
+    /// # Errors
+    /// What is wrong, with the nearest known name.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (name, kind) = match text.strip_suffix(')').and_then(|t| t.split_once('(')) {
+            Some((name, kind)) => (name, Some(kind)),
+            None => (text, None),
+        };
+        check_name("verdict", name, &Self::NAMES)?;
+        let fail_kinds = FailKind::ALL.map(FailKind::name);
+        let phases = Phase::ALL.map(Phase::name);
+        match (name, kind) {
+            ("fail", Some(kind)) => check_name("kind of failure", kind, &fail_kinds)?,
+            ("timeout", Some(phase)) => check_name("phase", phase, &phases)?,
+            ("flaky", Some(_)) => return Err("`flaky` has no kinds".to_owned()),
+            _ => {}
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// Patterns that together match every red verdict but an unexpected pass.
+    pub fn any_red() -> Vec<Self> {
+        Self::NAMES.map(|name| Self(name.to_owned())).to_vec()
+    }
+
+    /// Whether the verdict is meant.
+    pub fn matches(&self, verdict: &Verdict) -> bool {
+        self.0 == verdict.name() || self.0 == verdict.to_string()
+    }
+}
+
+fn check_name(what: &str, name: &str, known: &[&'static str]) -> Result<(), String> {
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let near = crate::yaml::nearest(name, known.iter().copied());
+    let hint = near.map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+    Err(format!(
+        "`{name}` is no {what}{hint}; known are {}",
+        known.join(", ")
+    ))
+}
+
+impl fmt::Display for VerdictPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 macro_rules! display_names {
     ($($type:ident { $($variant:ident => $text:literal),* $(,)? })*) => {
         $(
             impl $type {
+                /// All of them, in the order of their declaration.
+                pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
+
                 /// The name used in journals, reports and filters.
                 pub const fn name(self) -> &'static str {
                     match self { $(Self::$variant => $text,)* }

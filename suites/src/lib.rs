@@ -7,9 +7,11 @@
 use include_dir::{Dir, include_dir};
 
 /// The folders, each with the name that its files begin with.
-static FOLDERS: [(&str, Dir<'static>); 3] = [
+static FOLDERS: [(&str, Dir<'static>); 5] = [
     ("smoke", include_dir!("$CARGO_MANIFEST_DIR/smoke")),
     ("full", include_dir!("$CARGO_MANIFEST_DIR/full")),
+    ("claims", include_dir!("$CARGO_MANIFEST_DIR/claims")),
+    ("schemas", include_dir!("$CARGO_MANIFEST_DIR/schemas")),
     ("tolerances", include_dir!("$CARGO_MANIFEST_DIR/tolerances")),
 ];
 

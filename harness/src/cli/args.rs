@@ -46,6 +46,8 @@ Environment:
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Hold plugins to what a project expects of them: the gate of a pipeline
+    Check(Box<RunArgs>),
     /// Test plugins: load them, run cases, judge the results, write reports
     Run(Box<RunArgs>),
     /// Show the cases of a suite; needs no plugin and no device
@@ -54,6 +56,16 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Write the reports of a run again from its journal
     Report(ReportArgs),
+    /// Look at a plugin once and write a commented dnn-assay.yaml for it
+    Init(InitArgs),
+    /// Record what plugins were verified to compute, for gates that must not lose it
+    Claims(Box<ClaimsArgs>),
+    /// Show operation, type and layout by engine, at the depth that each reached
+    Matrix(Box<MatrixArgs>),
+    /// Print the JSON Schema of dnn-assay.yaml
+    Schema,
+    /// Check the contracts of the plugin ABI, and plugins beside each other
+    Conform(Box<crate::conform::args::ConformArgs>),
     /// Print shell completions
     Completions {
         /// The shell
@@ -66,8 +78,8 @@ pub enum Command {
 /// Which cases.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Selection {
-    /// Suite by name (smoke, full, ...) or YAML file; may be repeated
-    #[arg(long, value_name = "NAME|FILE", default_value = "smoke")]
+    /// Suite by name (smoke, full, ...) or YAML file; may be repeated [default: smoke]
+    #[arg(long, value_name = "NAME|FILE")]
     pub suite: Vec<String>,
     /// Exactly this case, whether a suite has it or not; may be repeated
     #[arg(long, value_name = "ID")]
@@ -107,6 +119,9 @@ pub struct RunArgs {
     /// Stop each case at this depth
     #[arg(long, value_enum, value_name = "DEPTH")]
     pub until: Option<Until>,
+    /// What to hold it to.
+    #[command(flatten)]
+    pub gate: GateArgs,
     /// Limits of how to run.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -116,6 +131,24 @@ pub struct RunArgs {
     /// What to write.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// What a run is held to beside its bounds.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Expectations")]
+pub struct GateArgs {
+    /// Configuration [default: dnn-assay.yaml of this folder or the nearest above that has one]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Waivers in YAML, or hipDNN's engine configuration in TOML; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub expect: Vec<PathBuf>,
+    /// Claims: a claimed case that its engine declines is a failure; may be repeated
+    #[arg(long = "claims", value_name = "FILE")]
+    pub claims: Vec<PathBuf>,
+    /// Hold expired waivers void, and report them with exit code 6
+    #[arg(long)]
+    pub nightly: bool,
 }
 
 /// Time, number and what counts as red.
@@ -128,15 +161,19 @@ pub struct LimitArgs {
     /// Time limits of a worker's phases
     #[arg(long, value_name = "PHASE=TIME,...", value_parser = parse_timeouts, default_value = "load=60s,plan=120s,execute=30s")]
     pub timeout: Timeouts,
+    /// Execute each case that passed this many times more, in a plan of its own and over its own
+    /// outputs; the bits must be the same
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub repeat: u32,
     /// Start no further case after this time: 90s, 5m, 1h30m
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub budget: Option<Duration>,
     /// Start no further case after this many failures
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_fails: Option<u32>,
-    /// Fail with exit code 4 when fewer cases were verified
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub min_verified: u64,
+    /// Fail with exit code 4 when fewer cases were verified [default: 1]
+    #[arg(long, value_name = "N")]
+    pub min_verified: Option<u64>,
     /// Treat these verdicts as failures too
     #[arg(long, value_enum, value_name = "VERDICT")]
     pub fail_on: Vec<FailOn>,
@@ -146,7 +183,7 @@ pub struct LimitArgs {
 }
 
 /// How workers load the plugin.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Loading the plugin")]
 pub struct LoadingArgs {
     /// Memory that the plugin works on [default: found out from the file]
@@ -188,6 +225,17 @@ pub struct OutputArgs {
     /// Write JUnit XML to this file too
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Write one static HTML page to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Append a summary in Markdown to this file, and name failures as annotations
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "GITHUB_STEP_SUMMARY",
+        hide_env_values = true
+    )]
+    pub step_summary: Option<PathBuf>,
     /// Plain lines instead of a progress bar
     #[arg(long)]
     pub plain: bool,
@@ -230,6 +278,62 @@ pub struct ReportArgs {
     /// Write JUnit XML to this file
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Write one static HTML page to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Append a summary in Markdown to this file, and name failures as annotations
+    #[arg(long, value_name = "FILE")]
+    pub step_summary: Option<PathBuf>,
+}
+
+/// Arguments of `init`.
+#[derive(Args, Debug)]
+pub struct InitArgs {
+    /// The plugin file
+    #[arg(value_name = "PLUGIN")]
+    pub plugin: PathBuf,
+    /// Where to write
+    #[arg(long, value_name = "FILE", default_value = crate::config::FILE_NAME)]
+    pub output: PathBuf,
+    /// Write over a file that is there
+    #[arg(long)]
+    pub force: bool,
+    /// How to load the plugin.
+    #[command(flatten)]
+    pub loading: LoadingArgs,
+}
+
+/// Arguments of `claims`.
+#[derive(Args, Debug)]
+pub struct ClaimsArgs {
+    /// The run that is recorded.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Where to write the claims
+    #[arg(long, value_name = "FILE")]
+    pub write: PathBuf,
+}
+
+/// Arguments of `matrix`.
+#[derive(Args, Debug)]
+pub struct MatrixArgs {
+    /// The run that is shown.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = MatrixFormat::Table)]
+    pub format: MatrixFormat,
+}
+
+/// Forms of `matrix`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MatrixFormat {
+    /// For a terminal
+    Table,
+    /// For a page
+    Markdown,
+    /// One JSON document
+    Json,
 }
 
 /// Rules of judgement by name.
@@ -282,7 +386,8 @@ pub enum WireChoice {
 }
 
 /// Memory kinds that `--device` takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DeviceChoice {
     /// Host memory
     Host,

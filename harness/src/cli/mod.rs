@@ -1,16 +1,24 @@
 //! The command line: what was typed ([`args`]) and what it leads to.
 
 pub mod args;
+mod check;
+mod claims;
+mod configure;
+mod conform;
 mod explain;
+mod help;
+mod init;
 mod list;
+mod matrix;
 mod report;
+mod reports;
 mod run;
 mod select;
 
 use std::ffi::OsString;
 use std::io::Write;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use args::{Cli, Command};
@@ -21,7 +29,10 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let cli = match Cli::try_parse_from(arguments) {
+    let parsed = help::grouped(Cli::command())
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             // A closed pipe is the only way in which this can fail.
@@ -33,13 +44,19 @@ where
             };
         }
     };
-    let result = match &cli.command {
-        Command::Run(args) => run::run(args),
-        Command::List(args) => list::list(args),
-        Command::Explain(args) => explain::explain(args),
-        Command::Report(args) => report::report(args),
+    let result = match cli.command {
+        Command::Check(args) => check::check(*args),
+        Command::Run(args) => run::run(*args),
+        Command::List(args) => list::list(&args),
+        Command::Explain(args) => explain::explain(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Init(args) => init::init(args),
+        Command::Claims(args) => claims::claims(*args),
+        Command::Matrix(args) => matrix::matrix(*args),
+        Command::Schema => schema(),
+        Command::Conform(args) => conform::conform(&args),
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "dnn-assay", &mut stdout());
+            clap_complete::generate(shell, &mut Cli::command(), "dnn-assay", &mut stdout());
             Ok(Exit::Ok)
         }
         Command::Man => man(),
@@ -54,6 +71,14 @@ fn stdout() -> impl Write {
 /// Whether messages on standard error may have colour.
 fn is_coloured() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
+/// The JSON Schema of the configuration.
+fn schema() -> Result<Exit, Error> {
+    let text = dnn_assay_suites::file("schemas/dnn-assay.schema.json");
+    let text = text.ok_or_else(|| Error::infrastructure("the schema is not in this binary"))?;
+    stdout().write_all(text.as_bytes())?;
+    Ok(Exit::Ok)
 }
 
 /// The manual page of the program and of each subcommand.
@@ -81,6 +106,14 @@ impl Error {
     fn usage(message: impl std::fmt::Display) -> Self {
         Self {
             exit: Exit::Usage,
+            message: message.to_string(),
+        }
+    }
+
+    /// A plugin cannot be loaded: exit code 3.
+    fn plugin(message: impl std::fmt::Display) -> Self {
+        Self {
+            exit: Exit::Plugin,
             message: message.to_string(),
         }
     }

@@ -1,58 +1,117 @@
 //! `dnn-assay run`.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
 use super::args::RunArgs;
-use super::select::select;
-use super::{Error, is_coloured, stdout};
+use super::configure;
+use super::reports::Reports;
+use super::select::{DEFAULT_SUITE, select};
+use super::{Error, is_coloured};
 use crate::exit::Exit;
+use crate::gate::Gate;
 use crate::journal::{self, InfraKind, Journal, Record, RunEnd};
 use crate::judge::Rules;
 use crate::plan::find_plugins;
 use crate::report::progress::Progress;
-use crate::report::{Junit, Reporter, Terminal};
-use crate::run::{self, Context, Environment, Log, RunOptions, Stop, on_interrupt};
+use crate::run::{self, Context, Environment, Log, RunError, RunOptions, Stop, on_interrupt};
 use crate::suite::{Allowances, Suite, Tolerances};
 
 /// File name of the journal in `--out`.
 pub const JOURNAL: &str = "journal.jsonl";
-/// File name of the JUnit report in `--out`.
-pub const JUNIT: &str = "junit.xml";
+
+/// A run that came to its end.
+#[derive(Debug)]
+pub struct Finished {
+    /// How the command ends.
+    pub exit: Exit,
+    /// Everything that happened.
+    pub journal: Journal,
+}
 
 /// Examines, runs, judges, reports.
 ///
 /// # Errors
 /// Usage and infrastructure. Whatever is wrong with a plugin is no error: it is in the reports.
-pub fn run(args: &RunArgs) -> Result<Exit, Error> {
+pub fn run(args: RunArgs) -> Result<Exit, Error> {
+    Ok(execute(args)?.exit)
+}
+
+/// As [`run`], and gives the journal back.
+///
+/// # Errors
+/// As [`run`].
+pub fn execute(args: RunArgs) -> Result<Finished, Error> {
+    let reports = Reports::of_run(&args.output);
+    let finished = prepare_and_run(args, &reports)?;
+    reports.write(&finished.journal)?;
+    Ok(finished)
+}
+
+/// As [`execute`], and writes no report but the journal.
+///
+/// # Errors
+/// As [`run`].
+pub fn execute_quietly(args: RunArgs) -> Result<Finished, Error> {
+    prepare_and_run(args, &Reports::default())
+}
+
+fn prepare_and_run(mut args: RunArgs, reports: &Reports) -> Result<Finished, Error> {
     let environment = Environment::read().map_err(Error::usage)?;
-    let options = RunOptions::new(args).map_err(Error::usage)?;
+    let config = configure::configuration(&args.gate)?;
+    let named = !args.plugins.is_empty();
+    if let Some(config) = &config {
+        configure::merge(&mut args, config);
+    }
+    let gate = configure::gate(&args.gate, config.as_ref())?;
+    let options = RunOptions::new(&args).map_err(Error::usage)?;
     let suite = select(&args.selection)?;
     let plugin_dir = std::env::var_os("HIPDNN_PLUGIN_DIR").map(PathBuf::from);
-    let sources = find_plugins(&args.plugins, plugin_dir, args.builtin).map_err(Error::usage)?;
-    let files = Files::create(args)?;
-    let context = context(args, options, &files)?;
-    let criterion = criterion_name(args);
-    let start = run::run_start(&context.options, &suite, &criterion);
+    let mut sources =
+        find_plugins(&args.plugins, plugin_dir, args.builtin).map_err(Error::usage)?;
+    if let Some(config) = config.filter(|_| !named && !args.plugins.is_empty()) {
+        for source in &mut sources {
+            source.why = format!("named in {}", config.path.display());
+        }
+    }
+    make_folder(&args.output.out)?;
+    reports.check()?;
+    let mut context = context(&args, options)?;
+    let start = run::run_start(&context.options, &suite, &criterion_name(&args));
+    let device = start.device.clone().unwrap_or_default();
+    context.gate = gate;
+    context.gate.on_device(device.arch, device.rocm);
     context.journal.append(&Record::RunStart(Box::new(start)))?;
-    note_unmatched(args, &context, &suite)?;
+    note_unmatched(&args, &context, &suite)?;
     let result = run::run(&context, &sources, &suite);
     run::note_early_end(&context)?;
-    let exit = finish(&context, &files, environment, &result)?;
+    note_gate(&args, &context)?;
+    let finished = finish(&context, &args, environment, &result)?;
     match result {
-        Ok(()) => Ok(exit),
+        Ok(()) => Ok(finished),
+        Err(RunError::GoneEngine(gone)) => Err(Error::usage(gone.0.render(is_coloured()))),
         Err(error) => Err(Error::infrastructure(error)),
     }
+}
+
+/// What is to be said of claims, waivers and floors.
+fn note_gate(args: &RunArgs, context: &Context) -> Result<(), Error> {
+    let selection = &args.selection;
+    let whole = selection.case.is_empty() && selection.filter.is_empty() && args.engine.is_empty();
+    for remark in context.gate.remarks(whole && context.judges()) {
+        context.infra(InfraKind::Configuration, remark)?;
+    }
+    Ok(())
 }
 
 /// Entries of the tables and allowances that match nothing in the suite that they are made for,
 /// or that have expired.
 fn note_unmatched(args: &RunArgs, context: &Context, suite: &Suite) -> Result<(), Error> {
     let selection = &args.selection;
-    if selection.suite != ["smoke"] || !selection.filter.is_empty() || !selection.case.is_empty() {
+    let default = selection.suite.is_empty() || selection.suite == [DEFAULT_SUITE];
+    if !default || !selection.filter.is_empty() || !selection.case.is_empty() {
         return Ok(());
     }
     let today = crate::suite::today();
@@ -68,33 +127,12 @@ fn criterion_name(args: &RunArgs) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Where a run writes.
-struct Files {
-    journal: PathBuf,
-    junit: Vec<PathBuf>,
+fn make_folder(out: &Path) -> Result<(), Error> {
+    fs::create_dir_all(out)
+        .map_err(|error| Error::usage(format!("--out {}: {error}", out.display())))
 }
 
-impl Files {
-    /// Makes the folder; a place that cannot be written is found before anything runs.
-    fn create(args: &RunArgs) -> Result<Self, Error> {
-        let out = &args.output.out;
-        fs::create_dir_all(out)
-            .map_err(|error| Error::usage(format!("--out {}: {error}", out.display())))?;
-        let mut junit = vec![out.join(JUNIT)];
-        junit.extend(args.output.junit.clone());
-        for path in &junit {
-            File::create(path).map_err(|error| {
-                Error::usage(format!("{}: cannot be written: {error}", path.display()))
-            })?;
-        }
-        Ok(Self {
-            journal: out.join(JOURNAL),
-            junit,
-        })
-    }
-}
-
-fn context(args: &RunArgs, options: RunOptions, files: &Files) -> Result<Context, Error> {
+fn context(args: &RunArgs, options: RunOptions) -> Result<Context, Error> {
     let problem = |problem: Box<crate::yaml::Problem>| Error::usage(problem.render(is_coloured()));
     let tolerances = Tolerances::embedded().map_err(problem)?;
     let allowances = Allowances::embedded().map_err(problem)?;
@@ -102,24 +140,30 @@ fn context(args: &RunArgs, options: RunOptions, files: &Files) -> Result<Context
     let limits = &args.limits;
     let progress = Progress::new(args.output.plain);
     Ok(Context {
-        journal: Log::create(&files.journal, progress)?,
+        journal: Log::create(&args.output.out.join(JOURNAL), progress)?,
+        gate: Gate::default(),
         stop: Stop::new(limits.budget, limits.max_fails, on_interrupt()),
         options,
         rules,
     })
 }
 
-/// Ends the journal and writes every report from it.
+/// Ends the journal.
 fn finish(
     context: &Context,
-    files: &Files,
+    args: &RunArgs,
     environment: Environment,
-    result: &Result<(), run::RunError>,
-) -> Result<Exit, Error> {
+    result: &Result<(), RunError>,
+) -> Result<Finished, Error> {
     context.journal.finish();
-    let journal = journal::read(&files.journal).map_err(Error::infrastructure)?;
+    let path = args.output.out.join(JOURNAL);
+    let journal = journal::read(&path).map_err(Error::infrastructure)?;
+    if let Some(floor) = context.gate.unmet_floor(&journal) {
+        context.infra(InfraKind::Configuration, floor)?;
+    }
     let exit = match result {
         Ok(()) => run::exit_of(context, &journal, environment),
+        Err(RunError::GoneEngine(_)) => Exit::Usage,
         Err(_) => Exit::Infrastructure,
     };
     context.journal.append(&Record::RunEnd(RunEnd {
@@ -129,31 +173,12 @@ fn finish(
         exit: Some(exit.code()),
         interrupted: context.stop.interrupted(),
     }))?;
-    let journal = journal::read(&files.journal).map_err(Error::infrastructure)?;
-    for path in &files.junit {
-        write_report(&Junit, &journal, path)?;
-    }
-    let mut out = stdout();
-    Terminal::default().write(&journal, &mut out)?;
-    out.flush()?;
-    Ok(exit)
+    let journal = journal::read(&path).map_err(Error::infrastructure)?;
+    Ok(Finished { exit, journal })
 }
 
 fn counts(journal: &Journal) -> std::collections::BTreeMap<String, u64> {
     let summary = journal.summary();
     let counts = summary.by_verdict.iter();
     counts.map(|(name, n)| ((*name).to_owned(), *n)).collect()
-}
-
-/// Writes one report to a file.
-///
-/// # Errors
-/// What the file system says, with the path.
-pub fn write_report(reporter: &dyn Reporter, journal: &Journal, path: &Path) -> Result<(), Error> {
-    let write = || -> std::io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
-        reporter.write(journal, &mut file)?;
-        file.flush()
-    };
-    write().map_err(|error| Error::infrastructure(format!("{}: {error}", path.display())))
 }

@@ -5,6 +5,9 @@ use super::{Error, is_coloured};
 use crate::plan::Filter;
 use crate::suite::{self, Suite};
 
+/// The suite of a selection that names none.
+pub const DEFAULT_SUITE: &str = "smoke";
+
 /// The cases that `selection` means, in the order of the suites. `--case` takes precedence over
 /// suites: a case need not be in any.
 ///
@@ -12,9 +15,13 @@ use crate::suite::{self, Suite};
 /// Usage: an unknown suite, a malformed file, id or filter, or a selection without cases.
 pub fn select(selection: &Selection) -> Result<Suite, Error> {
     let filter = Filter::parse(&selection.filter).map_err(Error::usage)?;
+    let smoke = [DEFAULT_SUITE.to_owned()];
+    let suites = match selection.suite.as_slice() {
+        [] => &smoke,
+        named => named,
+    };
     let mut chosen = if selection.case.is_empty() {
-        suite::load_all(&selection.suite)
-            .map_err(|problem| Error::usage(problem.render(is_coloured())))?
+        suite::load_all(suites).map_err(|problem| Error::usage(problem.render(is_coloured())))?
     } else {
         named_cases(&selection.case)?
     };

@@ -82,7 +82,7 @@ impl EnginePattern {
 
     /// Whether this pattern means `engine`. An engine without a name is meant by the name that
     /// hashes to its id.
-    fn matches(&self, engine: &Engine) -> bool {
+    pub fn matches(&self, engine: &Engine) -> bool {
         if let Some(id) = self.id {
             return engine.id == id;
         }

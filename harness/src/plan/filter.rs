@@ -4,7 +4,7 @@
 //! for every convolution, `op=conv.fprop` for one direction; `tag=` and `tier=` come from the
 //! suite; any attribute of the id is a field as well (`g=2`).
 
-use dnn_assay_graph::case::AttributeKey;
+use dnn_assay_graph::case::{AttributeKey, Case};
 use regex::Regex;
 
 use crate::suite::SuiteCase;
@@ -165,26 +165,32 @@ impl Fields for SuiteCase {
     }
 
     fn values(&self, field: &str) -> Vec<String> {
-        let case = &self.case;
         match field {
-            "op" => vec![case.op().to_string()],
-            "direction" => vec![case.direction()],
-            "dtype" => case
-                .dtypes()
-                .iter()
-                .map(|d| d.short_name().to_owned())
-                .collect(),
-            "layout" => vec![case.layout().to_string()],
-            "fill" => vec![case.fill().to_string()],
             "tag" => self.tags.to_vec(),
             "tier" => vec![self.tier.to_string()],
-            attribute => case
-                .attribute_map()
-                .into_iter()
-                .filter(|(key, _)| key.trim_end_matches('.') == attribute)
-                .map(|(_, value)| value)
-                .collect(),
+            field => case_values(&self.case, field),
         }
+    }
+}
+
+/// Values of a field that comes from the id alone.
+pub fn case_values(case: &Case, field: &str) -> Vec<String> {
+    match field {
+        "op" => vec![case.op().to_string()],
+        "direction" => vec![case.direction()],
+        "dtype" => case
+            .dtypes()
+            .iter()
+            .map(|d| d.short_name().to_owned())
+            .collect(),
+        "layout" => vec![case.layout().to_string()],
+        "fill" => vec![case.fill().to_string()],
+        attribute => case
+            .attribute_map()
+            .into_iter()
+            .filter(|(key, _)| key.trim_end_matches('.') == attribute)
+            .map(|(_, value)| value)
+            .collect(),
     }
 }
 

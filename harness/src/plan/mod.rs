@@ -5,5 +5,5 @@ mod filter;
 mod source;
 
 pub use engines::{Engine, EngineError, EnginePattern, select_engines};
-pub use filter::{FIELDS, Fields, Filter, FilterError};
+pub use filter::{FIELDS, Fields, Filter, FilterError, case_values};
 pub use source::{BUILTIN_CPU, PluginSource, SourceError, find_plugins};

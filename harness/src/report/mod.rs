@@ -8,15 +8,20 @@ use crate::journal::Journal;
 mod declined;
 pub mod explain;
 mod failure;
+mod html;
 pub mod junit;
+mod markdown;
+pub mod matrix;
 mod next;
 pub mod progress;
-mod style;
+pub(crate) mod style;
 pub mod terminal;
-mod text;
+pub(crate) mod text;
 
-pub use failure::{failure_text, reproduction, waiver};
+pub use failure::{engine_argument, failure_text, reproduction, waiver};
+pub use html::Html;
 pub use junit::Junit;
+pub use markdown::{Annotations, MOST_ANNOTATIONS, MOST_BYTES, StepSummary};
 pub use terminal::Terminal;
 
 #[cfg(test)]

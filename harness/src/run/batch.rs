@@ -1,11 +1,12 @@
 //! Runs without a command line: for test binaries and tools on top of this library.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use clap::Parser;
 
 use super::{Context, Log, RunError, RunOptions, Stop, on_interrupt, run, run_start};
-use crate::cli::args::{Cli, Command, CriterionName, RunArgs};
+use crate::cli::args::{Cli, Command, RunArgs};
 use crate::journal::{self, CaseEnd, Journal, Record};
 use crate::judge::Rules;
 use crate::plan::PluginSource;
@@ -19,6 +20,7 @@ pub struct Batch {
     plugin: PluginSource,
     cases: Suite,
     depth: Expectation,
+    arguments: Vec<String>,
 }
 
 /// How far the cases of a batch go.
@@ -56,7 +58,15 @@ impl Batch {
             plugin,
             cases,
             depth,
+            arguments: Vec::new(),
         }
+    }
+
+    /// With further arguments of `dnn-assay run`: limits, variables, the criterion.
+    #[must_use]
+    pub fn with<S: Into<String>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
     }
 }
 
@@ -66,37 +76,35 @@ impl Batch {
 /// [`BatchError`]. Whatever is wrong with the plugin stands in the journal.
 pub fn run_batch(batch: &Batch) -> Result<Journal, BatchError> {
     let folder = tempfile::tempdir().map_err(|error| BatchError::Journal(error.to_string()))?;
-    let args = default_args(folder.path(), batch.depth)?;
+    let args = arguments(folder.path(), batch)?;
     let options = RunOptions::new(&args).map_err(|error| BatchError::Options(error.to_string()))?;
     let data = |problem: Box<crate::yaml::Problem>| BatchError::Options(problem.render(false));
     let tolerances = Tolerances::embedded().map_err(data)?;
     let allowances = Allowances::embedded().map_err(data)?;
-    let rules = Rules::new(
-        CriterionName::Bound,
-        &options.declared,
-        tolerances,
-        allowances,
-    );
+    let rules = Rules::new(args.criterion, &options.declared, tolerances, allowances);
     let path = folder.path().join("journal.jsonl");
     let context = Context {
         journal: Log::create(&path, Progress::silent()).map_err(RunError::from)?,
-        stop: Stop::new(None, None, on_interrupt()),
+        stop: Stop::new(args.limits.budget, args.limits.max_fails, on_interrupt()),
         options,
         rules,
+        gate: crate::gate::Gate::default(),
     };
-    let start = run_start(&context.options, &batch.cases, "bound");
+    let criterion = format!("{:?}", args.criterion).to_lowercase();
+    let start = run_start(&context.options, &batch.cases, &criterion);
     let start = Record::RunStart(Box::new(start));
     context.journal.append(&start).map_err(RunError::from)?;
     run(&context, std::slice::from_ref(&batch.plugin), &batch.cases)?;
     journal::read(&path).map_err(|error| BatchError::Journal(error.to_string()))
 }
 
-fn default_args(out: &Path, depth: Expectation) -> Result<RunArgs, BatchError> {
-    let mut words = vec!["dnn-assay".into(), "run".into(), "--out".into()];
+fn arguments(out: &Path, batch: &Batch) -> Result<RunArgs, BatchError> {
+    let mut words: Vec<OsString> = vec!["dnn-assay".into(), "run".into(), "--out".into()];
     words.push(out.as_os_str().to_owned());
-    if depth == Expectation::Applicable {
+    if batch.depth == Expectation::Applicable {
         words.extend(["--until".into(), "applicable".into()]);
     }
+    words.extend(batch.arguments.iter().map(OsString::from));
     let cli = Cli::try_parse_from(words).map_err(|e| BatchError::Options(e.to_string()))?;
     match cli.command {
         Command::Run(args) => Ok(*args),

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use super::options::RunOptions;
 use super::stop::Stop;
 use crate::cli::args::FailOn;
+use crate::gate::Gate;
 use crate::journal::{CaseEnd, CaseStart, Infra, JournalWriter, Record};
 use crate::judge::Rules;
 use crate::report::progress::Progress;
@@ -23,6 +24,8 @@ pub struct Context {
     pub journal: Log,
     /// Reasons to start no further case.
     pub stop: Stop,
+    /// Claims, waivers and floors.
+    pub gate: Gate,
 }
 
 /// The journal, and the line that people watch while it grows.
@@ -83,7 +86,7 @@ impl Log {
 }
 
 impl Context {
-    /// Writes the end of a case; counts it if it is red.
+    /// Writes the end of a case after claims and waivers; counts it if it is red.
     ///
     /// A worker that died while the user was interrupting the run says nothing of the plugin.
     ///
@@ -93,6 +96,7 @@ impl Context {
         if self.stop.interrupted() && matches!(end.verdict, Verdict::Crash(_)) {
             end.verdict = Verdict::NotRun(NotRunReason::Interrupted);
         }
+        self.gate.apply(&mut end);
         if end.verdict.is_red() || self.is_made_red(&end.verdict) {
             self.stop.count_failure();
         }

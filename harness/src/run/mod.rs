@@ -42,6 +42,9 @@ pub enum RunError {
     /// A slot failed.
     #[error(transparent)]
     Slot(#[from] SlotError),
+    /// A claim is for an engine that no plugin has.
+    #[error(transparent)]
+    GoneEngine(#[from] crate::gate::GoneEngine),
     /// The journal cannot be written.
     #[error(transparent)]
     Journal(#[from] std::io::Error),
@@ -58,10 +61,16 @@ pub fn run(context: &Context, sources: &[PluginSource], suite: &Suite) -> Result
         let mut examined = examine(index, source, &context.options)?;
         let engines = examined.subject.as_ref().map(|s| s.engines.len());
         examined.record.planned = engines.map(|n| (n * suite.cases.len()) as u64);
+        context.gate.see_plugin(&examined.record);
         context
             .journal
             .append(&Record::Plugin(Box::new(examined.record)))?;
         subjects.extend(examined.subject);
+    }
+    if let Some(gone) = context.gate.gone_engine()
+        && context.options.engines.is_empty()
+    {
+        return Err(gone.into());
     }
     for subject in &subjects {
         run_subject(context, subject, suite)?;

@@ -36,6 +36,8 @@ pub struct RunOptions {
     pub jobs: usize,
     /// `--min-verified`.
     pub min_verified: u64,
+    /// `--repeat`: further executions of each case that passed.
+    pub repeat: u32,
     /// `--fail-on`.
     pub fail_on: Vec<FailOn>,
     /// `--allow-flaky`.
@@ -89,7 +91,8 @@ impl RunOptions {
             seed: args.seed,
             until: args.until.map_or(Depth::Judged, Depth::from),
             jobs: jobs(&args.limits, args.loading.wrap.is_some()),
-            min_verified: args.limits.min_verified,
+            min_verified: args.limits.min_verified.unwrap_or(1),
+            repeat: args.limits.repeat,
             fail_on: args.limits.fail_on.clone(),
             allow_flaky: args.limits.allow_flaky,
             out: args.output.out.clone(),

@@ -29,6 +29,12 @@ pub fn exit_of(context: &Context, journal: &Journal, environment: Environment) -
     if environment.require_device && units.iter().any(has_no_device) {
         codes.push(Exit::Infrastructure);
     }
+    if context.gate.is_out_of_date() {
+        codes.push(Exit::Baseline);
+    }
+    if context.judges() && context.gate.unmet_floor(journal).is_some() {
+        codes.push(Exit::NothingVerified);
+    }
     if summary.verified < context.options.min_verified && context.judges() {
         codes.push(nothing_verified(&units, environment));
     }
