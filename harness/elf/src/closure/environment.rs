@@ -23,7 +23,8 @@ pub struct LoadEnvironment {
     /// The working directory, which relative paths count from.
     pub working_directory: PathBuf,
     /// The libraries that the host process has already loaded, by SONAME or path. What only
-    /// these provide is luck.
+    /// these provide is luck. The host program's own RPATH, which the loader would also look at,
+    /// is not known here; give such directories as `library_path`.
     pub host: Vec<String>,
 }
 
