@@ -100,6 +100,8 @@ api! {
     init: "hipInit" | "cuInit" = fn(c_uint) -> Status;
     /// Number of devices.
     device_count: "hipGetDeviceCount" | "cuDeviceGetCount" = fn(*mut c_int) -> Status;
+    /// The number of this thread's device.
+    current_device: "hipGetDevice" | "" = fn(*mut c_int) -> Status;
     /// Makes a device current.
     set_device: "hipSetDevice" | "" = fn(c_int) -> Status;
     /// The device of an ordinal number.

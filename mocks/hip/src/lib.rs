@@ -1,0 +1,17 @@
+//! A stand-in for libamdhip64: HIP's functions on host memory, without a GPU.
+//!
+//! Memory lies between inaccessible pages. Streams are threads: work that nobody waits for is
+//! really late, and work on the wrong stream really races. Modules are gfx942 code objects, of
+//! which only the names of the kernels are read; kernels of those names run from the library
+//! `libdnn_assay_gfx942_host_kernels.so` beside this one (or `DNN_ASSAY_MOCK_HIP_KERNELS`).
+//! Device code inside a plugin (`<<<>>>`) cannot run: its launch fails with a clear text.
+//!
+//! Faults are asked for by variables, all counted from 1: see [`knobs`].
+
+pub mod knobs;
+
+mod api;
+mod memory;
+mod module;
+mod status;
+mod stream;

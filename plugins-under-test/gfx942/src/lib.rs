@@ -1,0 +1,49 @@
+//! The baseline GPU engine: convolutions, batch normalisation and pointwise operations on device
+//! memory, alone or chained, with kernels of its own.
+//!
+//! One source of kernels (`kernels/`) is built for gfx942 and for sm_90; the driver is the HIP or
+//! CUDA library that the process has open already, else HIP. `DNN_ASSAY_GFX942_RUNTIME` (`hip`,
+//! `cuda`, or a library's path) overrides that. Each node is one to three launches on the
+//! handle's stream; intermediates lie in the workspace in f32, or in f64 where a graph has wide
+//! elements. Nothing waits for the device.
+
+mod driver;
+mod image;
+mod lower;
+mod parameters;
+mod plan;
+
+use std::ffi::CStr;
+
+use dnn_assay_graph::Graph;
+use dnn_assay_graph::wire::KnobSetting;
+use dnn_assay_plugin_sdk::{Engine, Error, Plan, Plugin, c_str, export_plugin};
+
+struct Gfx942Engine;
+
+impl Engine for Gfx942Engine {
+    fn name(&self) -> &'static CStr {
+        c"DNN_ASSAY_GFX942_ENGINE"
+    }
+
+    fn supports(&self, graph: &Graph) -> Result<(), String> {
+        if !image::is_built_in() {
+            return Err(image::MISSING.to_owned());
+        }
+        lower::check(graph)
+    }
+
+    fn plan(&self, graph: &Graph, _knobs: &[KnobSetting]) -> Result<Box<dyn Plan>, Error> {
+        Ok(Box::new(plan::GpuPlan::new(graph)?))
+    }
+}
+
+export_plugin! {
+    plugin: Plugin {
+        name: c"DNN Assay baseline gfx942 plugin",
+        version: c_str!(env!("CARGO_PKG_VERSION")),
+        engines: &[&Gfx942Engine],
+    },
+    memory: "hip,cuda",
+    with: [overrides, serialization],
+}

@@ -1,0 +1,336 @@
+//! Convolution nodes: one matrix product with gathered operands (see `kernels/conv.hpp`).
+
+use dnn_assay_graph::schema::{
+    ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes,
+};
+use dnn_assay_plugin_sdk::Error;
+
+use super::memory::Memory;
+use super::view::{View, aligned};
+use super::{Launch, Parameters, blocks};
+use crate::parameters::{AXES, ConvParams, Decoder, Kernel, Operand, element};
+
+/// Deeper products are split where there are too few tiles to fill a device.
+const DEEP: usize = 2048;
+/// No part is less deep than this.
+const LEAST_PART: usize = 512;
+/// Blocks that fill a device; a number of its own so that results do not depend on the device.
+const MANY_BLOCKS: usize = 512;
+/// Largest extent of a grid along y and z.
+const MAX_GRID: usize = 65_535;
+
+/// Tensors and window of a convolution, spatial axes aligned at the last of three.
+struct Conv {
+    x: View,
+    w: View,
+    y: View,
+    image: [i64; AXES],
+    filter: [i64; AXES],
+    output: [i64; AXES],
+    pre: [i64; AXES],
+    stride: [i64; AXES],
+    dilation: [i64; AXES],
+    groups: i64,
+}
+
+impl Conv {
+    fn new(
+        memory: &mut Memory<'_>,
+        [x, w, y]: [i64; 3],
+        [pre, stride, dilation]: [&[i64]; 3],
+    ) -> Result<Self, Error> {
+        let (x, w, y) = (memory.view(x)?, memory.view(w)?, memory.view(y)?);
+        for view in [&x, &w, &y] {
+            view.count()?;
+        }
+        Ok(Self {
+            image: x.spatial_dims(),
+            filter: w.spatial_dims(),
+            output: y.spatial_dims(),
+            pre: aligned(pre, 0),
+            stride: aligned(stride, 1),
+            dilation: aligned(dilation, 1),
+            groups: x.dims[1] / w.dims[1],
+            x,
+            w,
+            y,
+        })
+    }
+
+    /// Filters of a group.
+    fn filters(&self) -> i64 {
+        self.w.dims[0] / self.groups
+    }
+
+    /// Channels of a group.
+    fn channels(&self) -> i64 {
+        self.w.dims[1]
+    }
+
+    /// Offsets of a filter's channel and tap.
+    fn weight_taps(&self, slow: i64) -> Decoder {
+        let [a, b, c] = self.w.spatial_strides();
+        Decoder {
+            radix: self.filter.map(|n| n as u32),
+            step: [slow, a, b, c],
+            ..Decoder::default()
+        }
+    }
+
+    fn x_group(&self) -> i64 {
+        self.channels() * self.x.strides[1]
+    }
+
+    fn y_group(&self) -> i64 {
+        self.filters() * self.y.strides[1]
+    }
+
+    fn w_group(&self) -> i64 {
+        self.filters() * self.w.strides[0]
+    }
+
+    fn weights(&self, row: Decoder, depth: Decoder) -> Operand {
+        Operand {
+            base: self.w.address,
+            kind: self.w.kind,
+            row,
+            depth,
+            divisor: [1; AXES],
+            group: self.w_group(),
+            ..Operand::default()
+        }
+    }
+}
+
+/// A number whose digits are positions of `extents`, each position times `factor` plus `offset`.
+fn positions(
+    slow: i64,
+    extents: [i64; AXES],
+    factor: [i64; AXES],
+    offset: [i64; AXES],
+) -> Result<Decoder, Error> {
+    Ok(Decoder {
+        radix: extents.map(|n| n as u32),
+        step: [slow, 0, 0, 0],
+        factor: small(factor)?,
+        offset: small(offset)?,
+        ..Decoder::default()
+    })
+}
+
+/// A number that is one digit.
+fn plain(step: i64) -> Decoder {
+    Decoder {
+        radix: [1; AXES],
+        step: [step, 0, 0, 0],
+        ..Decoder::default()
+    }
+}
+
+/// A batch and a position, as offsets in `view`.
+fn places(view: &View) -> Decoder {
+    let [a, b, c] = view.spatial_strides();
+    Decoder {
+        radix: view.spatial_dims().map(|n| n as u32),
+        step: [view.strides[0], a, b, c],
+        ..Decoder::default()
+    }
+}
+
+fn small(values: [i64; AXES]) -> Result<[i32; AXES], Error> {
+    let mut out = [0; AXES];
+    for (to, from) in out.iter_mut().zip(values) {
+        *to = i32::try_from(from)
+            .map_err(|_| Error::not_applicable("an extent or window that 32 bits cannot hold"))?;
+    }
+    Ok(out)
+}
+
+/// `view` read at positions that may fall outside of it.
+fn gathered(view: &View, row: Decoder, depth: Decoder, group: i64) -> Result<Operand, Error> {
+    Ok(Operand {
+        base: view.address,
+        kind: view.kind,
+        row,
+        depth,
+        step: view.spatial_strides(),
+        extent: small(view.spatial_dims())?,
+        divisor: [1; AXES],
+        group,
+        spatial: 1,
+    })
+}
+
+fn product(dims: [i64; AXES]) -> i64 {
+    dims.iter().product()
+}
+
+pub(super) fn fprop(
+    a: &ConvolutionFwdAttributes,
+    memory: &mut Memory<'_>,
+    launches: &mut Vec<Launch>,
+) -> Result<(), Error> {
+    let uids = [a.x_tensor_uid, a.w_tensor_uid, a.y_tensor_uid];
+    let c = Conv::new(memory, uids, [&a.pre_padding, &a.stride, &a.dilation])?;
+    let rows = positions(c.x.strides[0], c.output, c.stride, c.pre.map(|p| -p))?;
+    let depth = positions(c.x.strides[1], c.filter, c.dilation, [0; AXES])?;
+    let p = ConvParams {
+        a: gathered(&c.x, rows, depth, c.x_group())?,
+        b: c.weights(plain(c.w.strides[0]), c.weight_taps(c.w.strides[1])),
+        row: places(&c.y),
+        column: plain(c.y.strides[1]),
+        group: c.y_group(),
+        ..ConvParams::default()
+    };
+    let shape = [
+        c.y.dims[0] * product(c.output),
+        c.filters(),
+        c.channels() * product(c.filter),
+    ];
+    multiply(p, &c, &c.y, shape, memory, launches)
+}
+
+pub(super) fn dgrad(
+    a: &ConvolutionBwdAttributes,
+    memory: &mut Memory<'_>,
+    launches: &mut Vec<Launch>,
+) -> Result<(), Error> {
+    let uids = [a.dx_tensor_uid, a.w_tensor_uid, a.dy_tensor_uid];
+    let c = Conv::new(memory, uids, [&a.pre_padding, &a.stride, &a.dilation])?;
+    // Output position o reads input o·stride − pre + tap·dilation: from an input, o is
+    // (input + pre − tap·dilation) / stride where that is whole.
+    let rows = positions(c.y.strides[0], c.image, [1; AXES], c.pre)?;
+    let depth = positions(c.y.strides[1], c.filter, c.dilation.map(|d| -d), [0; AXES])?;
+    let mut dy = gathered(&c.y, rows, depth, c.y_group())?;
+    dy.divisor = small(c.stride)?;
+    let p = ConvParams {
+        a: dy,
+        b: c.weights(plain(c.w.strides[1]), c.weight_taps(c.w.strides[0])),
+        row: places(&c.x),
+        column: plain(c.x.strides[1]),
+        group: c.x_group(),
+        ..ConvParams::default()
+    };
+    let shape = [
+        c.x.dims[0] * product(c.image),
+        c.channels(),
+        c.filters() * product(c.filter),
+    ];
+    multiply(p, &c, &c.x, shape, memory, launches)
+}
+
+pub(super) fn wgrad(
+    a: &ConvolutionWrwAttributes,
+    memory: &mut Memory<'_>,
+    launches: &mut Vec<Launch>,
+) -> Result<(), Error> {
+    let uids = [a.x_tensor_uid, a.dw_tensor_uid, a.dy_tensor_uid];
+    let c = Conv::new(memory, uids, [&a.pre_padding, &a.stride, &a.dilation])?;
+    let columns = positions(c.x.strides[1], c.filter, c.dilation, c.pre.map(|p| -p))?;
+    let depth = positions(c.x.strides[0], c.output, c.stride, [0; AXES])?;
+    let dy = Operand {
+        base: c.y.address,
+        kind: c.y.kind,
+        row: plain(c.y.strides[1]),
+        depth: places(&c.y),
+        divisor: [1; AXES],
+        group: c.y_group(),
+        ..Operand::default()
+    };
+    let p = ConvParams {
+        a: dy,
+        b: gathered(&c.x, columns, depth, c.x_group())?,
+        row: plain(c.w.strides[0]),
+        column: c.weight_taps(c.w.strides[1]),
+        group: c.w_group(),
+        ..ConvParams::default()
+    };
+    let shape = [
+        c.filters(),
+        c.channels() * product(c.filter),
+        c.y.dims[0] * product(c.output),
+    ];
+    multiply(p, &c, &c.w, shape, memory, launches)
+}
+
+/// The launches of a product of `[rows, columns, depth]` per group.
+fn multiply(
+    mut p: ConvParams,
+    conv: &Conv,
+    out: &View,
+    shape: [i64; 3],
+    memory: &mut Memory<'_>,
+    launches: &mut Vec<Launch>,
+) -> Result<(), Error> {
+    let too_large = || Error::not_applicable("a product with an extent of 2^31 or more");
+    let [rows, columns, depth] = shape.map(|n| i32::try_from(n).map(|n| n as usize).ok());
+    let rows = rows.ok_or_else(too_large)?;
+    let columns = columns.ok_or_else(too_large)?;
+    let depth = depth.ok_or_else(too_large)?;
+    let groups = conv.groups as usize;
+    let wide = [&conv.x, &conv.w, &conv.y]
+        .iter()
+        .any(|v| v.kind == element::F64);
+    let tile_rows = if wide { 64 } else { 128 };
+    let tiles = [rows.div_ceil(tile_rows), columns.div_ceil(64)];
+    let (parts, part) = split(depth, tiles[0] * tiles[1] * groups);
+    if tiles[1] > MAX_GRID || groups * parts > MAX_GRID {
+        return Err(Error::not_applicable("a grid with more than 65535 tiles"));
+    }
+    p.out = out.address;
+    p.out_type = out.kind;
+    (p.rows, p.columns, p.depth) = (rows as u32, columns as u32, depth as u32);
+    (p.groups, p.parts, p.part) = (groups as u32, parts as u32, part as u32);
+    let elements = groups * rows * columns;
+    if parts > 1 {
+        let bytes = parts * elements * if wide { 8 } else { 4 };
+        p.partial = memory.scratch(bytes)?;
+    }
+    let [main, sum] = if wide {
+        [Kernel::ConvF64, Kernel::ConvSumF64]
+    } else {
+        [Kernel::ConvF32, Kernel::ConvSumF32]
+    };
+    launches.push(Launch {
+        kernel: main,
+        grid: [tiles[0] as u32, tiles[1] as u32, (groups * parts) as u32],
+        parameters: Parameters::Conv(Box::new(p.clone())),
+    });
+    if parts > 1 {
+        launches.push(Launch {
+            kernel: sum,
+            grid: [blocks(elements), 1, 1],
+            parameters: Parameters::Conv(Box::new(p)),
+        });
+    }
+    Ok(())
+}
+
+/// In how many parts a product is added up, and how deep each is: from the shape alone.
+fn split(depth: usize, tiles: usize) -> (usize, usize) {
+    if depth < DEEP || tiles >= MANY_BLOCKS {
+        return (1, depth);
+    }
+    let parts = MANY_BLOCKS.div_ceil(tiles).min(depth / LEAST_PART);
+    let part = depth.div_ceil(parts).next_multiple_of(16);
+    (depth.div_ceil(part), part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn parts_cover_the_depth() {
+        assert_eq!(split(100, 1), (1, 100));
+        assert_eq!(split(1_000_000, 600), (1, 1_000_000));
+        for (depth, tiles) in [(2048, 1), (200_704, 9), (5000, 511), (1 << 30, 1)] {
+            let (parts, part) = split(depth, tiles);
+            assert!(
+                parts * part >= depth && (parts - 1) * part < depth,
+                "{depth}"
+            );
+            assert!(part >= 512 && parts <= 512);
+        }
+    }
+}
