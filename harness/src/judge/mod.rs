@@ -4,11 +4,13 @@
 mod calls;
 mod geometry;
 mod memory;
+mod repeats;
 mod rules;
 mod values;
 
 pub use calls::judge_calls;
 pub use memory::{is_suspicious, judge_memory};
+pub use repeats::judge_repeats;
 pub use rules::{Rules, WEAK_ALLOWED, exactness_note};
 pub use values::{Values, judge_values};
 

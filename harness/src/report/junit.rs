@@ -296,3 +296,78 @@ fn xml_text(text: &str) -> String {
 fn attribute(text: &str) -> String {
     one_line(text)
 }
+
+/// A suite of cases that are no units of a journal.
+#[derive(Clone, Debug)]
+pub struct PlainSuite {
+    /// Its name.
+    pub name: String,
+    /// Its cases, with unique names per class.
+    pub cases: Vec<PlainCase>,
+}
+
+/// A case of a [`PlainSuite`].
+#[derive(Clone, Debug)]
+pub struct PlainCase {
+    /// Its class.
+    pub class: String,
+    /// Its name.
+    pub name: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// How it ended.
+    pub outcome: PlainOutcome,
+    /// The type of a failure.
+    pub kind: String,
+    /// The story; may be empty.
+    pub text: String,
+}
+
+/// How a [`PlainCase`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlainOutcome {
+    /// As it must.
+    Success,
+    /// There was nothing to test.
+    Skipped,
+    /// Not as it must.
+    Failure,
+    /// It could not be tested.
+    Error,
+}
+
+/// Writes suites that do not come from a journal.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_plain(suites: &[PlainSuite], out: &mut dyn io::Write) -> io::Result<()> {
+    let mut report = ReportBuilder::new();
+    for suite in suites {
+        let mut builder = TestSuiteBuilder::new(&attribute(&suite.name));
+        for case in &suite.cases {
+            builder.add_testcase(plain_case(case));
+        }
+        report.add_testsuite(builder.build());
+    }
+    report
+        .build()
+        .write_xml(out)
+        .map_err(|error| io::Error::other(format!("JUnit: {error}")))
+}
+
+fn plain_case(case: &PlainCase) -> TestCase {
+    let (name, time) = (attribute(&case.name), duration(case.seconds));
+    let (kind, message) = (attribute(&case.kind), attribute(&case.text));
+    let mut builder = match case.outcome {
+        PlainOutcome::Success => TestCaseBuilder::success(&name, time),
+        PlainOutcome::Skipped => TestCaseBuilder::skipped_with_cause(&name, &kind, &message),
+        PlainOutcome::Failure => TestCaseBuilder::failure(&name, time, &kind, &message),
+        PlainOutcome::Error => TestCaseBuilder::error(&name, time, &kind, &message),
+    };
+    builder.set_classname(&attribute(&case.class));
+    builder.set_trace(&xml_text(&case.text));
+    if case.outcome == PlainOutcome::Success && !case.text.is_empty() {
+        builder.set_system_out(&xml_text(&case.text));
+    }
+    builder.build()
+}

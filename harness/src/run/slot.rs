@@ -13,7 +13,7 @@ use super::context::Context;
 use super::prepared::{self, Prepared, Unprepared};
 use super::subject::Subject;
 use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, Times, UnitKey};
-use crate::judge::{Finding, judge_calls, judge_memory, judge_values};
+use crate::judge::{Finding, judge_calls, judge_memory, judge_repeats, judge_values};
 use crate::plan::Engine;
 use crate::suite::SuiteCase;
 use crate::verdict::{Depth, NotRunReason, Phase, SkipReason, Verdict};
@@ -170,7 +170,7 @@ impl<'a> Slot<'a> {
         }
         let (prepared, evaluation) = data.as_mut().expect("it was filled above");
         let mut times = Times::default();
-        let first = match self.execute(&unit, prepared, Run::First, evaluation, &mut times)? {
+        let first = match self.execute(&unit, prepared, (Run::First, 1), evaluation, &mut times)? {
             Ok(first) => first,
             Err(finding) => return self.end(unit.end(self.context, finding, Depth::Applicable)),
         };
@@ -213,7 +213,7 @@ impl<'a> Slot<'a> {
         &mut self,
         unit: &Unit<'_>,
         prepared: &Prepared,
-        run: Run,
+        (run, executions): (Run, u32),
         evaluation: &mut Option<Evaluation>,
         times: &mut Times,
     ) -> Result<Result<Execution, Finding>, SlotError> {
@@ -235,6 +235,7 @@ impl<'a> Slot<'a> {
         };
         let config = write_engine_config(&config, generation).unwrap_or_default();
         let mut request = CaseRequest::new(unit.engine.id, prepared.bytes.clone(), config);
+        request.executions = executions;
         if context.options.until == Depth::Planned {
             request.until = Until::Planned;
         }
@@ -286,7 +287,7 @@ impl<'a> Slot<'a> {
             && crate::judge::is_suspicious(snapshot)
         {
             let mut spare = Times::default();
-            let again = self.execute(unit, prepared, Run::Second, evaluation, &mut spare)?;
+            let again = self.execute(unit, prepared, (Run::Second, 1), evaluation, &mut spare)?;
             second = again.ok().and_then(|execution| execution.snapshot);
         }
         let finding = judge_calls(&first.outcome.result)
@@ -302,7 +303,53 @@ impl<'a> Slot<'a> {
             }
         };
         record_outcome(&first.outcome, times, &mut end);
+        if self.context.options.repeat > 0 && matches!(end.verdict, Verdict::Pass | Verdict::Weak) {
+            self.repeat(unit, prepared, snapshot, &mut end)?;
+        }
         Ok(end)
+    }
+
+    /// Plans and executes a case again, as often as asked for over its own outputs; what differs
+    /// then takes the place of a pass.
+    fn repeat(
+        &mut self,
+        unit: &Unit<'_>,
+        prepared: &Prepared,
+        first: &Snapshot,
+        end: &mut CaseEnd,
+    ) -> Result<(), SlotError> {
+        let executions = (Run::Second, self.context.options.repeat);
+        // The reference is not asked for again.
+        let mut known = Some(Evaluation::default());
+        let again = self.execute(
+            unit,
+            prepared,
+            executions,
+            &mut known,
+            &mut Times::default(),
+        )?;
+        let finding = match again {
+            Err(finding) => Some(finding),
+            Ok(Execution { outcome, snapshot }) => {
+                let later = outcome.times.executions.iter();
+                end.times
+                    .later_ms
+                    .extend(later.map(|t| t.as_secs_f64() * 1e3));
+                judge_calls(&outcome.result).or_else(|| {
+                    let again = snapshot.as_ref()?;
+                    judge_memory(&prepared.graph, again, None)
+                        .or_else(|| judge_repeats(&prepared.graph, first, again))
+                })
+            }
+        };
+        if let Some(finding) = finding {
+            let red = unit.end(self.context, finding, end.depth);
+            end.verdict = red.verdict;
+            end.reason = red.reason;
+            end.phase = red.phase;
+            (end.file, end.line) = (red.file, red.line);
+        }
+        Ok(())
     }
 
     fn judge_outputs(

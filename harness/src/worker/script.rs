@@ -76,6 +76,11 @@ pub enum Step {
         /// Index into [`Script::buffers`].
         buffer: u8,
     },
+    /// Reads engine details again: [`Value::Data`].
+    Look {
+        /// The slot.
+        details: u8,
+    },
     /// Reads again every text that the plugin gave out as its own: [`Value::Changed`].
     Reread,
     /// Takes the log lines that arrived so far: [`Value::Log`].

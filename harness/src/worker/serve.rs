@@ -114,8 +114,11 @@ impl Server {
         let _ = self.line.send(&Message::Loaded(info));
 
         self.phase(Phase::Create, None);
-        self.backend = 
-            open_backend(self.setup.backend, self.setup.device, self.setup.library.as_deref());
+        self.backend = open_backend(
+            self.setup.backend,
+            self.setup.device,
+            self.setup.library.as_deref(),
+        );
         let handle = plugin
             .create()
             .map_err(|Failed { status, text }| LoadFailure::CreateFailed { status, text })?

@@ -150,6 +150,14 @@ impl Objects {
                 Some(buffer) => of(Value::Bytes(buffer.bytes().to_vec())),
                 None => failed("no such buffer in the script".to_owned()),
             },
+            Step::Look { details } => {
+                let (address, size) = self.details.get(details).copied().unwrap_or((0, 0));
+                let data = ConstData {
+                    ptr: address as *const c_void,
+                    size,
+                };
+                of(look(data))
+            }
             Step::Reread => of(Value::Changed(self.reread())),
             Step::TakeLog => of(Value::Log(sandbox::take_log())),
             Step::Repeat { rounds, steps } => self.repeat(*rounds, steps, libraries, script),
@@ -672,18 +680,22 @@ fn handed_out(
         return status(s, Value::Nothing);
     }
     slots.insert(slot, (data.ptr as usize, data.size));
+    status(s, look(data))
+}
+
+/// A live buffer of the plugin's.
+fn look(data: ConstData) -> Value {
     let wild = data.ptr.is_null() || data.ptr as u64 == PRESET || data.size > MAX_DATA;
     let bytes = match wild {
         true => Vec::new(),
         // SAFETY: ABI: the plugin owns `size` readable bytes until they are destroyed.
         false => unsafe { std::slice::from_raw_parts(data.ptr.cast::<u8>(), data.size) }.to_vec(),
     };
-    let value = Value::Data {
+    Value::Data {
         address: data.ptr as u64,
         size: data.size as u64,
         bytes,
-    };
-    status(s, value)
+    }
 }
 
 /// Gives a buffer back; the value is the struct afterwards.
