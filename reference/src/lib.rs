@@ -9,6 +9,7 @@ pub mod calibrate;
 mod compare;
 mod criterion;
 pub mod decoys;
+pub mod diagnose;
 pub mod dtype;
 mod estimate;
 mod evaluate;

@@ -1,0 +1,118 @@
+//! Coordinates, and rearrangements of packed tensors.
+
+use crate::estimate::Estimate;
+
+/// Coordinates of a packed tensor in logical order.
+pub(super) struct Coordinates<'a> {
+    dims: &'a [i64],
+    at: Vec<i64>,
+}
+
+impl<'a> Coordinates<'a> {
+    /// Those of the first element.
+    pub(super) fn new(dims: &'a [i64]) -> Self {
+        Self {
+            dims,
+            at: vec![0; dims.len()],
+        }
+    }
+
+    pub(super) fn get(&self) -> &[i64] {
+        &self.at
+    }
+
+    /// Those of the next element; after the last comes the first.
+    pub(super) fn advance(&mut self) {
+        for (at, &dim) in self.at.iter_mut().zip(self.dims).rev() {
+            *at += 1;
+            if *at < dim {
+                return;
+            }
+            *at = 0;
+        }
+    }
+}
+
+/// Elements of a tensor with these extents.
+pub(super) fn count(dims: &[i64]) -> usize {
+    dims.iter().map(|&dim| dim.max(0) as usize).product()
+}
+
+/// Row-major index; `None` outside.
+pub(super) fn index(dims: &[i64], at: &[i64]) -> Option<usize> {
+    dims.iter().zip(at).try_fold(0usize, |index, (&dim, &at)| {
+        (0..dim)
+            .contains(&at)
+            .then(|| index * dim as usize + at as usize)
+    })
+}
+
+/// For each element of a tensor `new`, the index in a tensor `old` that `from` turns its
+/// coordinates into; `None` outside.
+pub(super) fn sources(
+    new: &[i64],
+    old: &[i64],
+    mut from: impl FnMut(&mut [i64]),
+) -> Vec<Option<usize>> {
+    let mut at = Coordinates::new(new);
+    let mut scratch = vec![0; new.len()];
+    (0..count(new))
+        .map(|_| {
+            scratch.copy_from_slice(at.get());
+            at.advance();
+            from(&mut scratch);
+            index(old, &scratch)
+        })
+        .collect()
+}
+
+/// `values` taken from `sources`, 0 where there is none.
+pub(super) fn take(values: &[f64], sources: &[Option<usize>]) -> Vec<f64> {
+    let at = |source: &Option<usize>| source.and_then(|i| values.get(i).copied()).unwrap_or(0.0);
+    sources.iter().map(at).collect()
+}
+
+/// The estimate of the rearranged tensor; zeros without a source are exact.
+pub(super) fn take_estimate(estimate: &Estimate, sources: &[Option<usize>]) -> Estimate {
+    let error = sources.iter().map(|source| {
+        source
+            .and_then(|i| estimate.error.get(i).copied())
+            .unwrap_or(0.0)
+    });
+    Estimate::new(take(&estimate.value, sources), error.collect())
+}
+
+/// For each logical element, its place in a dense memory with these strides; `None` unless every
+/// place of the memory holds one element.
+pub(super) fn places(dims: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
+    let total = count(dims);
+    let mut at = Coordinates::new(dims);
+    let mut used = vec![false; total];
+    (0..total)
+        .map(|_| {
+            let place: i64 = at.get().iter().zip(strides).map(|(a, s)| a * s).sum();
+            at.advance();
+            let place = usize::try_from(place).ok()?;
+            let used = used.get_mut(place)?;
+            (!std::mem::replace(used, true)).then_some(place)
+        })
+        .collect()
+}
+
+/// Strides of a dense tensor whose axes lie in memory in this order, slowest first.
+pub(super) fn strides_in_order(dims: &[i64], order: &[usize]) -> Vec<i64> {
+    let mut strides = vec![1; dims.len()];
+    let mut step = 1;
+    for &axis in order.iter().rev() {
+        strides[axis] = step;
+        step *= dims[axis].max(1);
+    }
+    strides
+}
+
+/// The order of a layout with the channels last.
+pub(super) fn channels_last(rank: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..rank).filter(|&axis| axis != 1).collect();
+    order.extend((rank > 1).then_some(1));
+    order
+}
