@@ -190,6 +190,28 @@ fn one_mutant() {
 }
 
 #[test]
+fn debug_sections_larger_than_any_file_never_panic() {
+    let shop = Workshop::new();
+    let mut bytes = shop.c(&engine_source(), "-g");
+    let elf = goblin::elf::Elf::parse(&bytes).unwrap();
+    let start = elf.header.e_shoff as usize;
+    let is_debug = |s: &goblin::elf::SectionHeader| {
+        let name = elf.shdr_strtab.get_at(s.sh_name);
+        name.is_some_and(|name| name.starts_with(".debug"))
+    };
+    let sections = elf.section_headers.iter().enumerate();
+    let places: Vec<usize> = sections
+        .filter(|(_, section)| is_debug(section))
+        .map(|(index, _)| start + index * 64 + 32)
+        .collect();
+    assert!(places.len() > 1);
+    for at in places {
+        bytes[at..at + 8].fill(0xff);
+    }
+    exercise(bytes);
+}
+
+#[test]
 fn a_file_cut_anywhere_never_panics() {
     let shop = Workshop::new();
     let bytes = shop.c(&engine_source(), "-s -Wl,--hash-style=both");

@@ -145,4 +145,21 @@ pub(super) mod tests {
             assert!(head(&bytes).is_err_and(|problem| problem.contains("unpack")));
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn changed_bytes_never_panic(
+            changes in proptest::collection::vec((0_usize..400, proptest::num::u8::ANY), 1..6),
+            version in 1_u16..4,
+            method in 0_u16..2,
+        ) {
+            let content: Vec<u8> = (0..2000_u32).map(|i| (i * i / 7) as u8).collect();
+            let mut bytes = compress(&content, version, method);
+            for (at, value) in changes {
+                let length = bytes.len();
+                bytes[at % length] = value;
+            }
+            let _ = head(&bytes);
+        }
+    }
 }

@@ -77,7 +77,9 @@ fn list_targets(context: &Context<'_>, checks: &mut Checks) {
     }
     for target in targets {
         let images = context.device.images.iter().filter(|i| i.target == target);
-        let (count, size) = images.fold((0, 0), |(n, size), image| (n + 1, size + image.size));
+        let (count, size) = images.fold((0, 0_u64), |(n, size), image| {
+            (n + 1, size.saturating_add(image.size))
+        });
         let detail = format!("{count} images, {size} bytes");
         checks.found("device/targets", target, detail);
     }
