@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod config;
 pub mod conform;
+pub mod discover;
 pub mod exit;
 pub mod gate;
 pub mod journal;

@@ -64,6 +64,8 @@ pub enum Command {
     Matrix(Box<MatrixArgs>),
     /// Print the JSON Schema of dnn-assay.yaml
     Schema,
+    /// Show what hipDNN would load from where, in which order, and what it drops
+    Discover(crate::discover::args::DiscoverArgs),
     /// Check the contracts of the plugin ABI, and plugins beside each other
     Conform(Box<crate::conform::args::ConformArgs>),
     /// Print shell completions

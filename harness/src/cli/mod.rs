@@ -5,6 +5,7 @@ mod check;
 mod claims;
 mod configure;
 mod conform;
+mod discover;
 mod explain;
 mod help;
 mod init;
@@ -54,6 +55,7 @@ where
         Command::Claims(args) => claims::claims(*args),
         Command::Matrix(args) => matrix::matrix(*args),
         Command::Schema => schema(),
+        Command::Discover(args) => discover::discover(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "dnn-assay", &mut stdout());

@@ -278,7 +278,7 @@ impl<'a> Lab<'a> {
             let mut taken: Vec<&str> = Vec::new();
             for answer in &self.answers {
                 let takes = matches!(&answer.result, Ok(ids) if ids.contains(&engine.id));
-                let operation = answer.id.split('.').next().unwrap_or_default();
+                let operation = answer.id.split('/').next().unwrap_or_default();
                 if !takes || taken.contains(&operation) || taken.len() >= 2 {
                     continue;
                 }

@@ -52,7 +52,8 @@ fn serialization_group(lab: &Lab<'_>) -> Outcome {
     let group = ENGINE_PLUGIN
         .iter()
         .filter(|symbol| symbol.group == Group::Serialization);
-    let (there, missing): (Vec<&Symbol>, Vec<&Symbol>) = group.partition(|symbol: &&dnn_assay_abi::symbols::Symbol| lab.exports(symbol.name));
+    let (there, missing): (Vec<&Symbol>, Vec<&Symbol>) =
+        group.partition(|symbol: &&dnn_assay_abi::symbols::Symbol| lab.exports(symbol.name));
     if !there.is_empty() && !missing.is_empty() {
         let retired = lab.exports("hipdnnEnginePluginSerializeExecutionContext");
         let why = match retired {
