@@ -1,6 +1,6 @@
 //! `--filter`: terms over the fields of a case, all of which must hold.
 //!
-//! A term is `field=value,value`, `field!=value,value` or `~regex` over the id. `op=conv` holds
+//! A term is `field=value,value`, `field!=value,value`, or `~regex` or `!~regex` over the id. `op=conv` holds
 //! for every convolution, `op=conv.fprop` for one direction; `tag=` and `tier=` come from the
 //! suite; any attribute of the id is a field as well (`g=2`).
 
@@ -33,14 +33,17 @@ enum Term {
         values: Vec<String>,
         wanted: bool,
     },
-    Id(Box<Regex>),
+    Id {
+        regex: Box<Regex>,
+        wanted: bool,
+    },
 }
 
 /// Why a filter cannot be understood.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// Neither `field=value` nor `~regex`.
-    #[error("filter term '{0}': expected field=value, field!=value or ~regex")]
+    #[error("filter term '{0}': expected field=value, field!=value, ~regex or !~regex")]
     Term(String),
     /// No case has such a field.
     #[error("filter term '{term}': no field is called '{field}'{}; fields are {}", hint(.nearest), FIELDS.join(", "))]
@@ -86,7 +89,7 @@ impl Filter {
     /// Whether every term holds for `case`.
     pub fn matches(&self, case: &dyn Fields) -> bool {
         self.terms.iter().all(|term| match term {
-            Term::Id(regex) => regex.is_match(case.id()),
+            Term::Id { regex, wanted } => regex.is_match(case.id()) == *wanted,
             Term::Field {
                 field,
                 values,
@@ -111,9 +114,13 @@ fn is_part(value: &str, asked: &str) -> bool {
 }
 
 fn parse_term(term: &str) -> Result<Term, FilterError> {
-    if let Some(pattern) = term.strip_prefix('~') {
+    let pattern = term.strip_prefix("!~").map(|pattern| (pattern, false));
+    if let Some((pattern, wanted)) = pattern.or(term.strip_prefix('~').map(|p| (p, true))) {
         return Regex::new(pattern)
-            .map(|regex| Term::Id(Box::new(regex)))
+            .map(|regex| Term::Id {
+                regex: Box::new(regex),
+                wanted,
+            })
             .map_err(|error| FilterError::Regex {
                 pattern: pattern.to_owned(),
                 message: error.to_string(),
@@ -228,6 +235,8 @@ mod tests {
     #[case("layout=nhwc", false)]
     #[case("~k64-i56", true)]
     #[case("~^batchnorm", false)]
+    #[case("!~^batchnorm", true)]
+    #[case("!~k64", false)]
     fn terms_hold_or_not(#[case] text: &str, #[case] expected: bool) {
         let filter = Filter::parse(&[text]).expect("a filter");
         assert_eq!(filter.matches(&Sample), expected, "{text}");
