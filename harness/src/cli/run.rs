@@ -12,9 +12,9 @@ use super::select::{DEFAULT_SUITE, select};
 use super::{Error, is_coloured};
 use crate::exit::Exit;
 use crate::gate::Gate;
-use crate::journal::{self, InfraKind, Journal, Record, RunEnd};
+use crate::journal::{self, Infra, InfraKind, Journal, Record, RunEnd};
 use crate::judge::Rules;
-use crate::plan::find_plugins;
+use crate::plan::{PluginSource, find_plugins};
 use crate::report::progress::Progress;
 use crate::run::{self, Context, Environment, Log, RunError, RunOptions, Stop, on_interrupt};
 use crate::suite::{Allowances, Suite, Tolerances};
@@ -39,13 +39,31 @@ pub fn run(args: RunArgs) -> Result<Exit, Error> {
     Ok(execute(args)?.exit)
 }
 
+/// What a stage before the cases has to say.
+#[derive(Debug, Default)]
+pub struct Staged {
+    /// For the journal; a finding makes the run red.
+    pub records: Vec<Infra>,
+}
+
+/// Something that is done to the plugins before the cases.
+pub type Stage = fn(&RunArgs, &[PluginSource]) -> Result<Staged, Error>;
+
 /// As [`run`], and gives the journal back.
 ///
 /// # Errors
 /// As [`run`].
 pub fn execute(args: RunArgs) -> Result<Finished, Error> {
+    execute_staged(args, &[])
+}
+
+/// As [`execute`], with stages before the cases.
+///
+/// # Errors
+/// As [`run`], and those of a stage.
+pub fn execute_staged(args: RunArgs, stages: &[Stage]) -> Result<Finished, Error> {
     let reports = Reports::of_run(&args.output);
-    let finished = prepare_and_run(args, &reports)?;
+    let finished = prepare_and_run(args, &reports, stages)?;
     reports.write(&finished.journal)?;
     Ok(finished)
 }
@@ -55,10 +73,14 @@ pub fn execute(args: RunArgs) -> Result<Finished, Error> {
 /// # Errors
 /// As [`run`].
 pub fn execute_quietly(args: RunArgs) -> Result<Finished, Error> {
-    prepare_and_run(args, &Reports::default())
+    prepare_and_run(args, &Reports::default(), &[])
 }
 
-fn prepare_and_run(mut args: RunArgs, reports: &Reports) -> Result<Finished, Error> {
+fn prepare_and_run(
+    mut args: RunArgs,
+    reports: &Reports,
+    stages: &[Stage],
+) -> Result<Finished, Error> {
     let environment = Environment::read().map_err(Error::usage)?;
     let config = configure::configuration(&args.gate)?;
     let named = !args.plugins.is_empty();
@@ -85,6 +107,11 @@ fn prepare_and_run(mut args: RunArgs, reports: &Reports) -> Result<Finished, Err
     context.gate.on_device(device.arch, device.rocm);
     context.journal.append(&Record::RunStart(Box::new(start)))?;
     note_unmatched(&args, &context, &suite)?;
+    for stage in stages {
+        for record in stage(&args, &sources)?.records {
+            context.journal.infra(&record)?;
+        }
+    }
     let result = run::run(&context, &sources, &suite);
     run::note_early_end(&context)?;
     note_gate(&args, &context)?;

@@ -402,6 +402,8 @@ pub enum InfraKind {
     Budget,
     /// A remark on configuration: an entry that matched nothing, an expired allowance.
     Configuration,
+    /// Something wrong with a plugin that is no case's: of inspection or conformance. Red.
+    Finding,
     /// A kind of a later version.
     #[serde(other)]
     Other,

@@ -15,7 +15,7 @@ use junit_report::{TestResult, TestSuite, TestSuiteBuilder};
 use super::Reporter;
 use super::failure::{engine_argument, failure_text, headline, reproduction, type_name};
 use super::text::{clean, one_line};
-use crate::journal::{Journal, PluginRecord, Unit};
+use crate::journal::{InfraKind, Journal, PluginRecord, Unit};
 use crate::verdict::Verdict;
 
 /// Writes JUnit XML: a suite for each plugin.
@@ -88,6 +88,20 @@ fn run_suite(journal: &Journal, units: &[Unit<'_>]) -> Option<TestSuite> {
         cut.set_classname("run");
         cut.set_trace(text);
         suite.add_testcase(cut.build());
+        empty = false;
+    }
+    for infra in journal
+        .infra
+        .iter()
+        .filter(|i| i.kind == InfraKind::Finding)
+    {
+        let name = infra.message.split(':').next().unwrap_or_default();
+        let name = names.unique(&attribute(&one_line(name)));
+        let message = attribute(&one_line(&infra.message));
+        let mut finding = TestCaseBuilder::failure(&name, Duration::ZERO, "finding", &message);
+        finding.set_classname("check");
+        finding.set_trace(&xml_text(&infra.message));
+        suite.add_testcase(finding.build());
         empty = false;
     }
     if !journal.infra.is_empty() {

@@ -10,7 +10,7 @@ use super::failure::{engine_argument, failure_text, headline, is_failure, reprod
 use super::next::next_commands;
 use super::style::{BAD, BOLD, DIM, GOOD, ODD};
 use super::text::{clean, count, duration, figure, one_line, plural};
-use crate::journal::{Journal, PluginRecord, Summary, Unit};
+use crate::journal::{InfraKind, Journal, PluginRecord, Summary, Unit};
 use crate::verdict::Verdict;
 
 /// Failures that are named one by one.
@@ -58,7 +58,11 @@ fn screen(journal: &Journal) -> String {
     failure_lines(&mut out, journal, &units);
     out.push_str(&declined_engines(journal, &units));
     for infra in &journal.infra {
-        row(&mut out, "note", &one_line(&infra.message));
+        let text = one_line(&infra.message);
+        match infra.kind {
+            InfraKind::Finding => row(&mut out, "finding", &BAD.paint(&text)),
+            _ => row(&mut out, "note", &text),
+        }
     }
     if journal.end.is_none() {
         let cut = "the journal has no end: the run was cut";
@@ -289,6 +293,14 @@ fn verdict_line(out: &mut String, journal: &Journal, summary: &Summary) {
     let wrong: u64 = red.iter().map(|name| summary.count_of(name)).sum();
     if wrong > 0 {
         said.push(BAD.paint(&format!("{} not right", plural(wrong, "case"))));
+    }
+    let findings = journal
+        .infra
+        .iter()
+        .filter(|i| i.kind == InfraKind::Finding)
+        .count();
+    if findings > 0 {
+        said.push(BAD.paint(&plural(findings as u64, "finding")));
     }
     if journal.end.is_none() || summary.missing > 0 || !summary.by_not_run.is_empty() {
         said.push(ODD.paint("incomplete"));

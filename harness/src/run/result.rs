@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::exit::Exit;
-use crate::journal::{Journal, Unit};
+use crate::journal::{InfraKind, Journal, Unit};
 use crate::verdict::{SkipReason, Verdict};
 
 /// The code that the run of `journal` ends with.
@@ -28,6 +28,13 @@ pub fn exit_of(context: &Context, journal: &Journal, environment: Environment) -
     }
     if environment.require_device && units.iter().any(has_no_device) {
         codes.push(Exit::Infrastructure);
+    }
+    if journal
+        .infra
+        .iter()
+        .any(|infra| infra.kind == InfraKind::Finding)
+    {
+        codes.push(Exit::Failed);
     }
     if context.gate.is_out_of_date() {
         codes.push(Exit::Baseline);
