@@ -64,12 +64,12 @@ static int is(const char *name) {
     return strcmp(fault ? fault : FAULT, name) == 0;
 }
 
-/* -DOWN_ATOI: a function that the C library has too; with RTLD_DEEPBIND ours is the one called. */
-#ifdef OWN_ATOI
-EXPORT int atoi(const char *text) { (void)text; return 7; }
-#define LIBRARY_IS_SANE (atoi("3") == 3)
+/* -DOWN_RAND: a function that the C library has too; with RTLD_DEEPBIND ours is the one called. */
+#ifdef OWN_RAND
+EXPORT int rand_r(unsigned *seed) { *seed = 1; return -7; }
+static bool library_is_sane(void) { unsigned seed = 1; return rand_r(&seed) >= 0; }
 #else
-#define LIBRARY_IS_SANE 1
+static bool library_is_sane(void) { return true; }
 #endif
 
 /* NULL arguments: accepted, or read from. */
@@ -190,7 +190,7 @@ EXPORT status_t hipdnnEnginePluginCreate(handle **out) {
     if (is("create-once") && destroyed) return refuse("mock: only once");
     if (is("one-life") && getenv("DNN_MOCK_LIFE")) return refuse("mock: I have lived");
     if (is("leak-handle")) { void *volatile lost = malloc(64); (void)lost; }
-    if (!LIBRARY_IS_SANE) return refuse("mock: the wrong atoi");
+    if (!library_is_sane()) return refuse("mock: the wrong rand_r");
     if (out && is("one-handle")) { only.magic = HANDLE_MAGIC; *out = &only; handles++; return SUCCESS; }
     if (out && is("handle-constant")) { *out = (handle *)0x1000; return SUCCESS; }
     status_t status = ex_create(out);
@@ -388,6 +388,7 @@ EXPORT status_t hipdnnEnginePluginCreateExecutionContext(handle *h, const const_
         **out = (context){CONTEXT_MAGIC, work};
         status = SUCCESS;
     }
+    if (status == INVALID_VALUE) fail(status, "mock: no such engine to plan for");
     if (status != SUCCESS) { say(2, "mock: no plan"); return status; }
     if ((status = check_knob(config)) != SUCCESS) { free(*out); return status; }
     bool set;
