@@ -1,6 +1,8 @@
 //! Where wrong elements lie, in words.
 
-use dnn_assay_reference::Element;
+use dnn_assay_graph::Tensor;
+use dnn_assay_reference::diagnose::geometry;
+use dnn_assay_reference::{Comparison, Estimate};
 
 use crate::journal::MismatchGeometry;
 
@@ -16,34 +18,21 @@ pub fn coordinates(dims: &[i64], index: u64) -> Vec<i64> {
     at
 }
 
-/// The first wrong elements and the box that holds them.
-pub fn describe(dims: &[i64], first: &[Element], wrong: usize, total: usize) -> MismatchGeometry {
-    let mut low = dims.to_vec();
-    let mut high = vec![0; dims.len()];
-    for element in first {
-        for (axis, &at) in element.coordinates.iter().enumerate() {
-            low[axis] = low[axis].min(at);
-            high[axis] = high[axis].max(at);
-        }
-    }
-    let share = 100.0 * wrong as f64 / total.max(1) as f64;
-    let shown = first.len();
-    let text = if wrong == total {
-        format!("all {total} elements are wrong")
-    } else if shown == wrong {
-        format!(
-            "{wrong} of {total} elements ({share:.2} %) are wrong, all within {low:?} to {high:?}"
-        )
-    } else {
-        format!(
-            "{wrong} of {total} elements ({share:.2} %) are wrong; the first {shown} lie within {low:?} to {high:?}"
-        )
-    };
+/// The first wrong elements, the box that holds them all, and what they have in common.
+pub fn describe(
+    tensor: &Tensor,
+    estimate: &Estimate,
+    got: &[u8],
+    comparison: &Comparison,
+) -> MismatchGeometry {
+    // What could be compared can be looked at again.
+    let found = geometry(tensor, estimate, got, &comparison.criterion).unwrap_or_default();
+    let first = comparison.first.iter();
     MismatchGeometry {
-        text,
-        first: first.iter().map(|element| element.index as u64).collect(),
-        low,
-        high,
+        text: found.text,
+        first: first.map(|element| element.index as u64).collect(),
+        low: found.low,
+        high: found.high,
     }
 }
 

@@ -2,6 +2,7 @@
 //! what happened to the memory around the tensors, and what the tensors hold.
 
 mod calls;
+mod diagnosis;
 mod geometry;
 mod memory;
 mod repeats;

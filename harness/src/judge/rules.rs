@@ -1,5 +1,7 @@
 //! The rule of judgement of a run: criterion, arithmetic, tables, declared traits.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use dnn_assay_graph::{Graph, Tensor};
 use dnn_assay_reference::exact::Exactness;
 use dnn_assay_reference::{Arithmetic, Criterion, Traits, ZeroSign};
@@ -23,7 +25,12 @@ pub struct Rules {
     pub tolerances: Tolerances,
     /// Cases that are known to be weak.
     pub allowances: Allowances,
+    /// Failures that have been diagnosed.
+    diagnosed: AtomicUsize,
 }
+
+/// Failures of a run that are diagnosed; after so many the next name helps nobody.
+const MOST_DIAGNOSED: usize = 50;
 
 impl Rules {
     /// The rules of a run.
@@ -44,7 +51,13 @@ impl Rules {
             exact_required: declared.promises_exact_sums(),
             tolerances,
             allowances,
+            diagnosed: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether one more failure is diagnosed.
+    pub(super) fn may_diagnose(&self) -> bool {
+        self.diagnosed.fetch_add(1, Ordering::Relaxed) < MOST_DIAGNOSED
     }
 
     /// Why a case may be weak, where the suites allow it on this day.

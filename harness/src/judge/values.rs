@@ -10,6 +10,7 @@ use dnn_assay_reference::{
     decoys,
 };
 
+use super::diagnosis::{self, Named, Suspicious};
 use super::{Finding, Rules, exactness_note, geometry};
 use crate::journal::{CaseEnd, MismatchGeometry, Worst};
 use crate::verdict::{FailKind, SkipReason, Verdict};
@@ -28,11 +29,14 @@ pub struct Values {
     worst: Option<Worst>,
     geometry: Option<MismatchGeometry>,
     decoys_accepted: Vec<String>,
+    diagnosis: Vec<String>,
     notes: Vec<String>,
 }
 
 struct Output<'a> {
     tensor: &'a Tensor,
+    estimate: &'a Estimate,
+    bytes: &'a [u8],
     comparison: Comparison,
     accepted: Vec<String>,
     applicable: usize,
@@ -68,7 +72,22 @@ pub fn judge_values(
         let output = judge_output(tensor, estimate, &check.bytes, &criterion, rules);
         outputs.push(output.map_err(|error| skip(error.to_string()))?);
     }
-    Ok(combine(&outputs, exactness.as_ref()))
+    let mut values = combine(&outputs, exactness.as_ref());
+    if matches!(values.finding.verdict, Verdict::Fail(_)) {
+        let case = Suspicious {
+            graph,
+            inputs,
+            evaluation,
+            rules,
+        };
+        let seen = outputs
+            .iter()
+            .map(|o| (o.tensor.uid, o.bytes, o.comparison.criterion));
+        let Named { ids, notes } = diagnosis::name(&case, seen);
+        values.diagnosis = ids;
+        values.notes.extend(notes);
+    }
+    Ok(values)
 }
 
 fn skip(reason: String) -> Finding {
@@ -77,8 +96,8 @@ fn skip(reason: String) -> Finding {
 
 fn judge_output<'a>(
     tensor: &'a Tensor,
-    estimate: &Estimate,
-    got: &[u8],
+    estimate: &'a Estimate,
+    got: &'a [u8],
     criterion: &Criterion,
     rules: &Rules,
 ) -> Result<Output<'a>, LayoutError> {
@@ -94,6 +113,8 @@ fn judge_output<'a>(
     let report = decoys::check(tensor, estimate, criterion)?;
     Ok(Output {
         tensor,
+        estimate,
+        bytes: got,
         comparison,
         accepted: report.accepted.iter().map(ToString::to_string).collect(),
         applicable: report.applicable.len(),
@@ -132,6 +153,7 @@ fn combine(outputs: &[Output<'_>], exactness: Option<&Exactness>) -> Values {
             .filter(|o| !o.comparison.passed)
             .map(shape_of_mismatch),
         decoys_accepted,
+        diagnosis: Vec::new(),
         notes,
     }
 }
@@ -215,8 +237,12 @@ fn worst(output: &Output<'_>) -> Option<Worst> {
 }
 
 fn shape_of_mismatch(output: &Output<'_>) -> MismatchGeometry {
-    let c = &output.comparison;
-    geometry::describe(&output.tensor.dims, &c.first, c.mismatched, c.compared)
+    geometry::describe(
+        output.tensor,
+        output.estimate,
+        output.bytes,
+        &output.comparison,
+    )
 }
 
 impl Values {
@@ -231,6 +257,7 @@ impl Values {
         end.worst = self.worst;
         end.geometry = self.geometry;
         end.decoys_accepted = self.decoys_accepted;
+        end.diagnosis = self.diagnosis;
         end.notes.extend(self.notes);
     }
 }

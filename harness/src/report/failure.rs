@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use dnn_assay_reference::diagnose::hypothesis;
+
 use super::text::{clean, count, figure, number, one_line};
 use crate::journal::{CaseEnd, Journal, MismatchGeometry, PluginRecord, UnitKey, Worst};
 use crate::plan::BUILTIN_CPU;
@@ -32,8 +34,8 @@ pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
     if let Some(geometry) = &end.geometry {
         geometry_lines(&mut out, geometry);
     }
-    if !end.diagnosis.is_empty() {
-        line(&mut out, "explained by", &end.diagnosis.join(", "));
+    for id in &end.diagnosis {
+        line(&mut out, "looks like", &named_cause(id));
     }
     if !end.decoys_accepted.is_empty() {
         line(&mut out, "accepts decoys", &end.decoys_accepted.join(", "));
@@ -67,6 +69,14 @@ pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
     );
     log_lines(&mut out, &end.log_tail);
     clean(&out)
+}
+
+/// A named cause in words, with its id; ids of other versions stand for themselves.
+fn named_cause(id: &str) -> String {
+    match hypothesis(id) {
+        Some(known) => format!("{} ({id})", known.text),
+        None => id.to_owned(),
+    }
 }
 
 /// The verdict in one line, with what was seen.
