@@ -13,6 +13,7 @@ pub mod gate;
 pub mod journal;
 pub mod judge;
 pub mod plan;
+pub mod power;
 pub mod report;
 pub mod run;
 pub mod suite;

@@ -68,6 +68,9 @@ pub enum Command {
     Discover(crate::discover::args::DiscoverArgs),
     /// Check the contracts of the plugin ABI, and plugins beside each other
     Conform(Box<crate::conform::args::ConformArgs>),
+    /// Tools for those who work on this program
+    #[command(subcommand)]
+    Dev(DevCommand),
     /// Print shell completions
     Completions {
         /// The shell
@@ -75,6 +78,41 @@ pub enum Command {
     },
     /// Print the manual page in roff
     Man,
+}
+
+/// Tools for those who work on this program.
+#[derive(Debug, Subcommand)]
+pub enum DevCommand {
+    /// Run plugins with known faults, and show which check notices each: the kill table
+    Power(PowerArgs),
+}
+
+/// Arguments of `dev power`.
+#[derive(Args, Debug)]
+pub struct PowerArgs {
+    /// Only mutants whose name matches this glob; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub mutant: Vec<String>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = PowerFormat::Text)]
+    pub format: PowerFormat,
+    /// Mutants at the same time [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    /// Say on standard error which mutant has ended
+    #[arg(long)]
+    pub progress: bool,
+}
+
+/// Forms of the kill table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PowerFormat {
+    /// One line per mutant
+    Text,
+    /// One JSON document
+    Json,
+    /// A page of the documentation
+    Markdown,
 }
 
 /// Which cases.

@@ -5,6 +5,7 @@ mod check;
 mod claims;
 mod configure;
 mod conform;
+mod dev;
 mod discover;
 mod explain;
 mod help;
@@ -57,6 +58,7 @@ where
         Command::Schema => schema(),
         Command::Discover(args) => discover::discover(&args),
         Command::Conform(args) => conform::conform(&args),
+        Command::Dev(command) => dev::dev(&command),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "dnn-assay", &mut stdout());
             Ok(Exit::Ok)

@@ -1,0 +1,308 @@
+//! The kill table: for people, for programs, for the documentation.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::result::{Fate, Power, Tried};
+use super::table::Kind;
+
+/// `numeric ×5, crash ×1`.
+fn by(tried: &Tried) -> String {
+    let checks = tried.by.iter().map(|(check, n)| match n {
+        1 => check.to_string(),
+        n => format!("{check} ×{n}"),
+    });
+    checks.collect::<Vec<_>>().join(", ")
+}
+
+/// The checks alone: counts may depend on the machine.
+fn checks(tried: &Tried) -> String {
+    let checks: Vec<_> = tried.by.keys().map(ToString::to_string).collect();
+    checks.join(", ")
+}
+
+fn intended(tried: &Tried) -> String {
+    let checks: Vec<_> = tried.mutant.catch.iter().map(ToString::to_string).collect();
+    checks.join(" or ")
+}
+
+fn fate(tried: &Tried) -> String {
+    match tried.fate() {
+        Fate::Caught => "caught".to_owned(),
+        Fate::CaughtByAnother => format!("CAUGHT BY ANOTHER CHECK than {}", intended(tried)),
+        Fate::Survived => format!("SURVIVES {}", intended(tried)),
+        Fate::Waits => format!("waits for {}", tried.note),
+    }
+}
+
+fn mark(caught: Option<bool>) -> &'static str {
+    match caught {
+        Some(true) => "caught",
+        Some(false) => "missed",
+        None => "",
+    }
+}
+
+/// One line per mutant, then the sums.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_text(power: &Power, out: &mut dyn Write) -> io::Result<()> {
+    for kind in Kind::ALL {
+        let of_kind: Vec<_> = power
+            .tried
+            .iter()
+            .filter(|t| t.mutant.kind == kind)
+            .collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        writeln!(out, "{}", kind.name())?;
+        for tried in of_kind {
+            let name = &tried.mutant.name;
+            let naming = match tried.naming() {
+                super::Naming::Unnamed => String::new(),
+                other => format!("  named {}: {}", other.name(), tried.named.join(", ")),
+            };
+            writeln!(out, "  {name:<36} {:<8} {}{naming}", fate(tried), by(tried))?;
+            if matches!(tried.fate(), Fate::Survived | Fate::CaughtByAnother) {
+                writeln!(out, "  {:<36} {}", "", tried.note)?;
+            }
+        }
+    }
+    writeln!(out, "\n{}", sums(power))?;
+    for (name, missed) in [
+        (
+            "table (hipDNN's tolerances)",
+            power.missed(|tried| tried.table),
+        ),
+        ("rms (MIOpenDriver's)", power.missed(|tried| tried.rms)),
+    ] {
+        let (asked, missed) = missed;
+        if asked > 0 {
+            let names = missed.join(", ");
+            writeln!(
+                out,
+                "judged by {name}, {} of {asked} are missed: {names}",
+                missed.len()
+            )?;
+        }
+    }
+    writeln!(
+        out,
+        "without a fault: {} units pass, {} findings",
+        power.clean_passed,
+        power.clean_findings.len()
+    )?;
+    for finding in &power.clean_findings {
+        writeln!(out, "  {finding}")?;
+    }
+    writeln!(out, "{:.0} s", power.time.as_secs_f64())
+}
+
+fn sums(power: &Power) -> String {
+    let count = |fate| power.count(fate, None);
+    format!(
+        "{} mutants: {} caught by the check that must, {} only by another, {} survive, {} wait",
+        power.tried.len(),
+        count(Fate::Caught),
+        count(Fate::CaughtByAnother),
+        count(Fate::Survived),
+        count(Fate::Waits),
+    )
+}
+
+/// One JSON document.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_json(power: &Power, out: &mut dyn Write) -> io::Result<()> {
+    let mutants: Vec<_> = power
+        .tried
+        .iter()
+        .map(|tried| {
+            let mutant = &tried.mutant;
+            let by: serde_json::Map<_, _> = tried
+                .by
+                .iter()
+                .map(|(check, n)| (check.to_string(), json!(n)))
+                .collect();
+            let catch: Vec<_> = mutant.catch.iter().map(ToString::to_string).collect();
+            json!({
+                "name": mutant.name,
+                "about": mutant.about,
+                "kind": mutant.kind,
+                "operations": mutant.ops,
+                "caught": tried.fate() == Fate::Caught,
+                "waits_for": mutant.requires,
+                "catch": catch,
+                "by": by,
+                "units": tried.units,
+                "named": tried.naming().name(),
+                "diagnosis": tried.named,
+                "right": mutant.diagnosis,
+                "table": tried.table,
+                "rms": tried.rms,
+                "note": tried.note,
+            })
+        })
+        .collect();
+    let document = json!({
+        "schema": 1,
+        "mutants": mutants,
+        "clean_findings": power.clean_findings,
+        "clean_passed": power.clean_passed,
+        "seconds": power.time.as_secs_f64(),
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// A page of the documentation. It holds nothing that differs from run to run.
+///
+/// # Errors
+/// What `out` says.
+pub fn write_markdown(power: &Power, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "# Kill table\n")?;
+    writeln!(
+        out,
+        "Generated by `dnn-assay dev power --format markdown` from `mocks/mutants/mutants.yaml`. Every\n\
+         row is a plugin with one known fault. *Must* is the check that has to notice it, *by* what\n\
+         did. `table` and `rms` are the same outputs judged by hipDNN's tolerances and by\n\
+         MIOpenDriver's root mean square.\n"
+    )?;
+    writeln!(out, "{}.\n", sums(power))?;
+    writeln!(
+        out,
+        "| kind | mutants | caught | by another | survive | wait |"
+    )?;
+    writeln!(out, "| --- | ---: | ---: | ---: | ---: | ---: |")?;
+    for kind in Kind::ALL {
+        let all = power.tried.iter().filter(|t| t.mutant.kind == kind).count();
+        let count = |fate| power.count(fate, Some(kind));
+        writeln!(
+            out,
+            "| {} | {all} | {} | {} | {} | {} |",
+            kind.name(),
+            count(Fate::Caught),
+            count(Fate::CaughtByAnother),
+            count(Fate::Survived),
+            count(Fate::Waits)
+        )?;
+    }
+    for (name, (asked, missed)) in [
+        ("hipDNN's table", power.missed(|tried| tried.table)),
+        (
+            "MIOpenDriver's root mean square",
+            power.missed(|tried| tried.rms),
+        ),
+    ] {
+        writeln!(
+            out,
+            "\nJudged by {name}, {} of {asked} faults of numbers pass.",
+            missed.len()
+        )?;
+    }
+    writeln!(
+        out,
+        "\nWithout a fault the same libraries pass on the union of the cases, with {} findings.",
+        power.clean_findings.len()
+    )?;
+    for kind in Kind::ALL {
+        write_kind(power, kind, out)?;
+    }
+    Ok(())
+}
+
+fn write_kind(power: &Power, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
+    let of_kind: Vec<_> = power
+        .tried
+        .iter()
+        .filter(|t| t.mutant.kind == kind)
+        .collect();
+    if of_kind.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n## {}\n", kind.name())?;
+    let numerics = kind == Kind::Numerics;
+    let more = if numerics {
+        " table | rms | right diagnosis |"
+    } else {
+        ""
+    };
+    writeln!(out, "| mutant | fault | must | by |{more}")?;
+    writeln!(
+        out,
+        "| --- | --- | --- | --- |{}",
+        if numerics { " --- | --- | --- |" } else { "" }
+    )?;
+    for tried in of_kind {
+        let mutant = &tried.mutant;
+        let by = match tried.fate() {
+            Fate::Waits => format!("waits for {}", tried.note),
+            Fate::Survived => "**survives**".to_owned(),
+            Fate::CaughtByAnother => format!("**{}**", checks(tried)),
+            Fate::Caught => checks(tried),
+        };
+        write!(
+            out,
+            "| `{}` | {} | {} | {by} |",
+            mutant.name,
+            mutant.about,
+            intended(tried)
+        )?;
+        if numerics {
+            let right = mutant.diagnosis.join(", ");
+            write!(
+                out,
+                " {} | {} | {right} |",
+                mark(tried.table),
+                mark(tried.rms)
+            )?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::result::samples::tried;
+    use super::*;
+    use std::time::Duration;
+
+    fn power() -> Power {
+        Power {
+            tried: vec![tried(&[("numeric", 3)]), tried(&[("crash", 1)]), tried(&[])],
+            clean_findings: vec!["the clean one: fail(numeric)".to_owned()],
+            clean_passed: 7,
+            time: Duration::from_secs(2),
+        }
+    }
+
+    fn text(write: fn(&Power, &mut dyn Write) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        write(&power(), &mut out).expect("memory can be written");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn survivors_stand_out_in_every_form() {
+        let page = text(write_text);
+        assert!(page.contains("SURVIVES numeric") && page.contains("CAUGHT BY ANOTHER CHECK"));
+        assert!(page.contains("1 survive") && page.contains("the clean one"));
+        let page = text(write_markdown);
+        assert!(page.contains("**survives**") && page.contains("**crash**"));
+        assert!(
+            !page.contains("2 s"),
+            "times do not belong into a page that is compared"
+        );
+        let document: serde_json::Value =
+            serde_json::from_str(&text(write_json)).expect("a JSON document");
+        assert_eq!(document["mutants"][0]["caught"], true);
+        assert_eq!(document["mutants"][0]["by"]["numeric"], 3);
+        assert_eq!(document["mutants"][2]["caught"], false);
+        assert_eq!(document["clean_findings"].as_array().map(Vec::len), Some(1));
+    }
+}

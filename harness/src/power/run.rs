@@ -1,0 +1,181 @@
+//! Trying all mutants, and the libraries without a fault.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::check::Check;
+use super::library::{Libraries, LibraryError};
+use super::result::{Power, Tried};
+use super::table::{Kind, Mutant, Table};
+use super::trial::{self, Subject};
+
+/// Why mutants cannot be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum PowerError {
+    /// A library cannot be had.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// A case of the table is none.
+    #[error("{0}")]
+    Case(String),
+    /// A run failed.
+    #[error(transparent)]
+    Run(#[from] crate::run::BatchError),
+    /// The checks of conformance failed.
+    #[error(transparent)]
+    Conform(#[from] crate::conform::ConformError),
+    /// A defect of this program or its data.
+    #[error("{0}")]
+    Options(String),
+    /// A pattern that no mutant's name matches.
+    #[error("no mutant is called {0}")]
+    NoMutant(String),
+}
+
+/// Tries the mutants whose names `takes`, `jobs` at a time, and the libraries that they are made
+/// of on the union of their cases.
+///
+/// # Errors
+/// [`PowerError`]: nothing that a mutant does is one.
+pub fn power(
+    table: &Table,
+    takes: &dyn Fn(&str) -> bool,
+    jobs: usize,
+    progress: &(dyn Fn(&Tried) + Sync),
+) -> Result<Power, PowerError> {
+    let began = Instant::now();
+    let mutants: Vec<&Mutant> = table.mutants.iter().filter(|m| takes(&m.name)).collect();
+    let active: Vec<&Mutant> = mutants
+        .iter()
+        .copied()
+        .filter(|m| m.requires.is_none())
+        .collect();
+    let libraries = Libraries::of(&active)?;
+    let tried = in_parallel(&mutants, jobs, |mutant| {
+        let tried = match libraries.path(mutant) {
+            Some(path) if mutant.requires.is_none() => trial::try_mutant(mutant, path)?,
+            _ => waiting(mutant),
+        };
+        progress(&tried);
+        Ok(tried)
+    })?;
+    let (clean_findings, clean_passed) = clean(&active, &libraries)?;
+    Ok(Power {
+        tried,
+        clean_findings,
+        clean_passed,
+        time: began.elapsed(),
+    })
+}
+
+fn waiting(mutant: &Mutant) -> Tried {
+    Tried {
+        mutant: mutant.clone(),
+        by: Default::default(),
+        units: 0,
+        named: Vec::new(),
+        table: None,
+        rms: None,
+        note: mutant.requires.clone().unwrap_or_default(),
+    }
+}
+
+/// Maps in several threads; results in order, the first error wins.
+fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    jobs: usize,
+    f: impl Fn(&T) -> Result<R, PowerError> + Sync,
+) -> Result<Vec<R>, PowerError> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { return };
+                    let result = f(item);
+                    if result.is_err() {
+                        next.store(items.len(), Ordering::Relaxed);
+                    }
+                    let mut results = results.lock().unwrap_or_else(|e| e.into_inner());
+                    results.push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(|e| e.into_inner());
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Each library without a fault, on all cases and against all checks of its mutants.
+fn clean(mutants: &[&Mutant], libraries: &Libraries) -> Result<(Vec<String>, usize), PowerError> {
+    let (cpu, mocks) = libraries.clean();
+    let (of_cpu, of_mock): (Vec<&Mutant>, Vec<&Mutant>) =
+        mutants.iter().partition(|mutant| mutant.is_in_library());
+    let mut findings = Vec::new();
+    let mut passed = 0;
+    let subjects = cpu
+        .map(|path| (path, "DNN_ASSAY_MUTANT", &of_cpu))
+        .into_iter()
+        .chain(
+            mocks
+                .into_iter()
+                .map(|path| (path, "DNN_MOCK_FAULT", &of_mock)),
+        );
+    for (path, variable, mutants) in subjects {
+        let subject = Subject {
+            library: path,
+            fault: (variable, ""),
+        };
+        let (found, n) = clean_library(subject, mutants)?;
+        let name = name_of(path);
+        findings.extend(found.into_iter().map(|text| format!("{name}: {text}")));
+        passed += n;
+    }
+    Ok((findings, passed))
+}
+
+fn clean_library(
+    subject: Subject<'_>,
+    mutants: &[&Mutant],
+) -> Result<(Vec<String>, usize), PowerError> {
+    let cases: BTreeSet<&String> = mutants.iter().flat_map(|mutant| &mutant.cases).collect();
+    let cases: Vec<String> = cases.into_iter().cloned().collect();
+    let (mut findings, mut passed) = (Vec::new(), 0);
+    if !cases.is_empty() {
+        let journal = subject.run(&cases, &["--repeat", "2"])?;
+        (findings, passed) = trial::clean_findings(&journal);
+    }
+    let checks: BTreeSet<&String> = mutants
+        .iter()
+        .flat_map(|mutant| &mutant.catch)
+        .filter_map(|check| match check {
+            Check::Conform(id) => Some(id),
+            _ => None,
+        })
+        .collect();
+    for id in checks {
+        if let Some(text) = subject.conform(id)? {
+            findings.push(format!("{id}: {text}"));
+        }
+    }
+    if mutants.iter().any(|mutant| mutant.kind == Kind::Elf) {
+        let found = subject.inspect()?;
+        findings.extend(
+            found
+                .into_iter()
+                .map(|(rule, text)| format!("{rule}: {text}")),
+        );
+    }
+    Ok((findings, passed))
+}
+
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
