@@ -68,6 +68,8 @@ pub enum Command {
     Discover(crate::discover::args::DiscoverArgs),
     /// Check the contracts of the plugin ABI, and plugins beside each other
     Conform(Box<crate::conform::args::ConformArgs>),
+    /// Show the GPUs that the drivers here offer, or why they offer none
+    Device(DeviceArgs),
     /// Tools for those who work on this program
     #[command(subcommand)]
     Dev(DevCommand),
@@ -85,6 +87,8 @@ pub enum Command {
 pub enum DevCommand {
     /// Run plugins with known faults, and show which check notices each: the kill table
     Power(PowerArgs),
+    /// Measure how far correct f32 sums stray: the evidence behind the constant of the bound
+    Calibrate(super::calibrate::CalibrateArgs),
 }
 
 /// Arguments of `dev power`.
@@ -279,6 +283,17 @@ pub struct OutputArgs {
     /// Plain lines instead of a progress bar
     #[arg(long)]
     pub plain: bool,
+}
+
+/// Arguments of `device`.
+#[derive(Args, Debug)]
+pub struct DeviceArgs {
+    /// Ask this kind only
+    #[arg(long, value_enum)]
+    pub device: Option<DeviceChoice>,
+    /// One JSON document
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `list`.

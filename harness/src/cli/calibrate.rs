@@ -43,7 +43,13 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<Exit, Error> {
         for distribution in Distribution::ALL {
             rows.extend(LENGTHS.iter().map(|&terms| {
                 let checks = args.checks * 64 / GRID_SHARE / terms as u64;
-                measure(order, distribution, terms, checks.clamp(1000, args.checks / 10 + 1000), args.seed)
+                measure(
+                    order,
+                    distribution,
+                    terms,
+                    checks.clamp(1000, args.checks / 10 + 1000),
+                    args.seed,
+                )
             }));
         }
     }

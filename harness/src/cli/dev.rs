@@ -16,6 +16,7 @@ use crate::power::{self, PowerError, Table, Tried};
 pub fn dev(command: &DevCommand) -> Result<Exit, Error> {
     match command {
         DevCommand::Power(args) => power(args),
+        DevCommand::Calibrate(args) => super::calibrate::calibrate(args),
     }
 }
 

@@ -1,12 +1,14 @@
 //! The command line: what was typed ([`args`]) and what it leads to.
 
 pub mod args;
+mod calibrate;
 mod check;
 mod claims;
 mod configure;
 mod conform;
-mod dev;
 mod discover;
+mod dev;
+mod device;
 mod explain;
 mod help;
 mod init;
@@ -59,6 +61,7 @@ where
         Command::Discover(args) => discover::discover(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Dev(command) => dev::dev(&command),
+        Command::Device(args) => device::device(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "dnn-assay", &mut stdout());
             Ok(Exit::Ok)

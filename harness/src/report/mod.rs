@@ -5,6 +5,7 @@ use std::io;
 
 use crate::journal::Journal;
 
+pub mod calibration;
 mod declined;
 pub mod explain;
 mod failure;
