@@ -45,7 +45,7 @@ suites: [smoke]
 
 # What the engines' arithmetic is known to do beyond correct rounding in f32, such as f16 sums;
 # each widens the bound, and only where it applies.
-# traits: [tf32]
+# traits: [xf32]
 
 # What is known to fail. Every failure prints its entry, ready to paste here; the four last keys
 # are compulsory. A case that passes against its entry is red; so is an expired entry with

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::Value;
 
 use super::super::failure::{engine_argument, failure_text, is_failure, reproduction, waiver};
 use super::super::text::{clean, one_line};
@@ -13,6 +13,8 @@ use crate::verdict::Verdict;
 
 /// Bytes of stories in a page. What fails beyond keeps its row and its reason.
 const STORY_BYTES: usize = 1_600_000;
+/// Bytes of a story beside its texts, and of what its texts need as JSON: generous.
+const STORY_FRAME: usize = 400;
 /// Wrong elements that are drawn.
 const DRAWN: usize = 10;
 
@@ -24,7 +26,7 @@ struct Data {
     /// Operation, types, layout, shape, attributes, fill, engine, verdict, kind, reason, story + 1.
     rows: Vec<[u32; 11]>,
     /// Stories, as far as there is room.
-    stories: Vec<Box<RawValue>>,
+    stories: Vec<Value>,
     /// Rows whose story found no room.
     untold: u64,
 }
@@ -87,7 +89,7 @@ pub fn data(journal: &Journal, units: &[Unit<'_>]) -> String {
     for unit in others {
         let mut row = row(&mut data.texts, &mut interner, journal, unit);
         if let Some(story) = story(journal, unit) {
-            let length = story.get().len();
+            let (story, length) = story;
             if length <= room {
                 room -= length;
                 data.stories.push(story);
@@ -137,8 +139,9 @@ fn row<'a>(
     row
 }
 
-/// What there is to tell of a case that failed, or that nobody can rely on.
-fn story(journal: &Journal, unit: &Unit<'_>) -> Option<Box<RawValue>> {
+/// What there is to tell of a case that failed, or that nobody can rely on, and about how many
+/// bytes it takes.
+fn story(journal: &Journal, unit: &Unit<'_>) -> Option<(Value, usize)> {
     let end = unit.attempts.last()?;
     let is_told =
         is_failure(&unit.verdict) || matches!(unit.verdict, Verdict::Weak | Verdict::ExpectedFail);
@@ -166,5 +169,8 @@ fn story(journal: &Journal, unit: &Unit<'_>) -> Option<Box<RawValue>> {
         },
         picture,
     };
-    to_raw_value(&story).ok()
+    let length = story.text.len() + story.again.len() + story.waiver.len() + STORY_FRAME;
+    serde_json::to_value(&story)
+        .ok()
+        .map(|value| (value, length))
 }
