@@ -157,6 +157,9 @@ pub struct RunArgs {
     /// Generation of the graph's wire format
     #[arg(long, value_enum, default_value_t = WireChoice::Auto)]
     pub wire: WireChoice,
+    /// Setting of a knob in every plan; may be repeated
+    #[arg(long, value_name = "KNOB=VALUE", value_parser = crate::conform::knob::parse)]
+    pub knob: Vec<dnn_assay_graph::wire::KnobSetting>,
     /// Seed of the input data
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -21,6 +21,15 @@ pub fn parse(text: &str) -> Result<KnobSetting, String> {
     })
 }
 
+/// A value as it is typed.
+pub fn show(value: &KnobValue) -> String {
+    match value {
+        KnobValue::Int(value) => value.to_string(),
+        KnobValue::Float(value) => value.to_string(),
+        KnobValue::Text(value) => value.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

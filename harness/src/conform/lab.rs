@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 
+use dnn_assay_device::MemoryKind;
 use dnn_assay_graph::wire::{Generation, KnobSetting};
 use dnn_assay_reference::{Arithmetic, Traits};
 
@@ -97,6 +98,12 @@ impl<'a> Lab<'a> {
         self.subject.info.engines.len() as u32
     }
 
+    /// Scripts have host memory only: on another kind, executions are left out and everything up to
+    /// them is checked.
+    pub fn executes(&self) -> bool {
+        self.subject.config.memory == MemoryKind::Host
+    }
+
     pub fn exports(&self, symbol: &str) -> bool {
         self.subject.info.exports(symbol)
     }
@@ -137,7 +144,10 @@ impl<'a> Lab<'a> {
         {
             return not_applicable(why.clone());
         }
-        script.steps = steps.list.clone();
+        script.steps = match self.executes() {
+            true => steps.list.clone(),
+            false => without_execution(&steps.list),
+        };
         let mut worker = Worker::spawn(&self.subject.config)
             .map_err(|error| Stop::Infrastructure(error.to_string()))?;
         let transcript = worker.script(&script);
@@ -380,6 +390,30 @@ impl Seen {
             _ => Err("the call gave no ids".to_owned()),
         }
     }
+}
+
+/// The steps with nothing in place of each execution, so that results keep their places. Outputs
+/// then hold what they were filled with, as those of an engine that writes nothing.
+fn without_execution(steps: &[Step]) -> Vec<Step> {
+    const NOTHING: Step = Step::Fill {
+        buffer: u8::MAX,
+        byte: 0,
+    };
+    let strip = |step: &Step| match step {
+        Step::Call {
+            call: Call::ExecuteOpGraph { .. },
+            ..
+        } => NOTHING,
+        Step::Repeat { rounds, steps } => Step::Repeat {
+            rounds: *rounds,
+            steps: without_execution(steps),
+        },
+        Step::Threads(lists) => {
+            Step::Threads(lists.iter().map(|list| without_execution(list)).collect())
+        }
+        other => other.clone(),
+    };
+    steps.iter().map(strip).collect()
 }
 
 fn creates_a_handle(step: &Step) -> bool {

@@ -9,7 +9,7 @@ mod check;
 mod checks;
 mod draft;
 mod heuristic;
-mod knob;
+pub mod knob;
 mod lab;
 mod links;
 mod pairs;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::Parser;
+use dnn_assay_device::MemoryKind;
 use globset::{Glob, GlobMatcher};
 
 use super::args::ConformArgs;
@@ -91,7 +92,16 @@ pub fn conform(args: &ConformArgs, sources: &[PluginSource]) -> Result<Report, C
             ..SubjectReport::default()
         };
         match (&examined.subject, &examined.record.error) {
-            (Some(plugin), _) => subject.results = one(args, plugin, &selection),
+            (Some(plugin), _) => {
+                if plugin.config.memory != MemoryKind::Host {
+                    let text =
+                        "left out: scripts have host memory only; everything up to it is checked";
+                    subject
+                        .facts
+                        .push(("execution".to_owned(), text.to_owned()));
+                }
+                subject.results = one(args, plugin, &selection);
+            }
             (None, error) => {
                 let message = error.as_ref().map(|e| e.message.clone());
                 refuse(&mut subject, &source.path, message.unwrap_or_default());

@@ -131,6 +131,7 @@ pub fn plugin_argument(plugin: &PluginRecord) -> String {
 /// [`STEERING_SWITCHES`].
 const STEERING_FLAGS: &[&str] = &[
     "--trait",
+    "--knob",
     "--wire",
     "--timeout",
     "--device",

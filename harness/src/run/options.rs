@@ -24,6 +24,8 @@ pub struct RunOptions {
     pub traits: Vec<String>,
     /// The same, understood.
     pub declared: Traits,
+    /// `--knob`.
+    pub knobs: Vec<dnn_assay_graph::wire::KnobSetting>,
     /// `--wire`.
     pub wire: WireChoice,
     /// `--device`.
@@ -86,6 +88,7 @@ impl RunOptions {
             criterion: args.criterion,
             declared: parse_traits(&args.traits)?,
             traits: args.traits.clone(),
+            knobs: args.knob.clone(),
             wire: args.wire,
             device: args.loading.device,
             seed: args.seed,

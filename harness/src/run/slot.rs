@@ -231,9 +231,12 @@ impl<'a> Slot<'a> {
         load_arena(worker, prepared, &specs, run)?;
         let config = EngineConfig {
             engine_id: unit.engine.id,
-            knobs: Vec::new(),
+            knobs: context.options.knobs.clone(),
         };
-        let config = write_engine_config(&config, generation).unwrap_or_default();
+        let config = match write_engine_config(&config, generation) {
+            Ok(config) => config,
+            Err(error) => return Ok(Err(skipped(SkipReason::Wire, &error.to_string()))),
+        };
         let mut request = CaseRequest::new(unit.engine.id, prepared.bytes.clone(), config);
         request.executions = executions;
         if context.options.until == Depth::Planned {
@@ -467,6 +470,10 @@ impl Unit<'_> {
         let mut end = CaseEnd::new(key, 1, finding.verdict);
         end.engine = self.engine.name.clone();
         end.attempts = Some(1);
+        let knobs = context.options.knobs.iter();
+        end.knobs = knobs
+            .map(|knob| (knob.knob_id.clone(), crate::conform::knob::show(&knob.value)))
+            .collect();
         end.reason = Some(finding.reason).filter(|reason| !reason.is_empty());
         end.phase = finding.phase;
         end.depth = depth;

@@ -6,6 +6,7 @@ use dnn_assay_graph::wire::{Knob, KnobConstraint, KnobSetting, KnobValue, read_e
 
 use crate::conform::check::{Check, Level, Outcome, Stop, finding, fine, not_applicable};
 use crate::conform::draft::{HANDLE, plan};
+use crate::conform::knob::show;
 use crate::conform::lab::{DIRT, Known, Lab};
 use crate::conform::links::{KNOBS, SCHEMAS};
 use crate::conform::sample::Sample;
@@ -90,14 +91,6 @@ fn setting(knob: &Knob, value: KnobValue) -> KnobSetting {
     KnobSetting {
         knob_id: knob.knob_id.clone(),
         value,
-    }
-}
-
-fn show(value: &KnobValue) -> String {
-    match value {
-        KnobValue::Int(value) => value.to_string(),
-        KnobValue::Float(value) => value.to_string(),
-        KnobValue::Text(value) => format!("{value:?}"),
     }
 }
 

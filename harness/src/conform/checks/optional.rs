@@ -216,7 +216,15 @@ fn taker(lab: &Lab<'_>, graph: &Graph) -> Result<Option<i64>, Stop> {
     Ok(ids.first().copied())
 }
 
+fn must_execute(lab: &Lab<'_>) -> Result<(), Stop> {
+    match lab.executes() {
+        true => Ok(()),
+        false => not_applicable("scripts execute on host memory only"),
+    }
+}
+
 fn override_shapes(lab: &Lab<'_>) -> Outcome {
+    must_execute(lab)?;
     let symbol = "hipdnnEnginePluginExecuteOpGraphWithOverrides";
     if !lab.exports(symbol) || lab.subject.info.api_version() < version::OVERRIDES {
         return not_applicable(format!(
@@ -272,6 +280,7 @@ fn override_shapes(lab: &Lab<'_>) -> Outcome {
 }
 
 fn runtime_scalar(lab: &Lab<'_>) -> Outcome {
+    must_execute(lab)?;
     if lab.subject.info.api_version() < version::RUNTIME_PASS_BY_VALUE {
         return not_applicable("the API version is below 1.2.0: the host sends no such graph");
     }
