@@ -36,7 +36,6 @@ statuses! {
     NOT_READY = 600, c"hipErrorNotReady", c"device not ready";
     ILLEGAL_ADDRESS = 700, c"hipErrorIllegalAddress", c"an illegal memory access was encountered";
     LAUNCH_FAILURE = 719, c"hipErrorLaunchFailure", c"unspecified launch failure";
-    NOT_SUPPORTED = 801, c"hipErrorNotSupported", c"operation not supported by the mock HIP runtime";
 }
 
 static STICKY: AtomicBool = AtomicBool::new(false);
