@@ -15,10 +15,10 @@ use super::run::PowerError;
 use super::table::{Kind, Mutant};
 use crate::cli::args::{Cli, Command};
 use crate::conform::{OutcomeKind, conform};
-use crate::journal::Journal;
+use crate::journal::{CaseEnd, Journal};
 use crate::run::{Batch, run_batch};
 use crate::suite;
-use crate::verdict::Verdict;
+use crate::verdict::{Depth, Verdict};
 
 /// Limits of a mutant's worker: whatever hangs, hangs for a second.
 const HURRIED: &str = "load=5s,plan=1s,execute=1s";
@@ -154,7 +154,13 @@ pub fn try_mutant(mutant: &Mutant, library: &Path) -> Result<Tried, PowerError> 
         let caught = |criterion| -> Result<Option<bool>, PowerError> {
             let more = ["--timeout", HURRIED, "--criterion", criterion];
             let journal = subject.run(&mutant.cases, &more)?;
-            Ok(Some(journal.ends.iter().any(|end| end.verdict.is_red())))
+            let judged = |end: &&CaseEnd| end.depth == Depth::Judged;
+            let mut judged = journal.ends.iter().filter(judged).peekable();
+            // The tables have no number for some operations.
+            Ok(judged
+                .peek()
+                .is_some()
+                .then(|| judged.any(|end| end.verdict.is_red())))
         };
         tried.table = caught("table")?;
         tried.rms = caught("rms")?;

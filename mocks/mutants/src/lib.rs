@@ -92,3 +92,18 @@ export_plugin! {
     memory: "host",
     with: [overrides, serialization],
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_one_is_in_the_table() {
+        let table = include_str!("../mutants.yaml");
+        let names = names();
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[i + 1..].contains(name), "{name} twice");
+            assert!(table.contains(&format!("{{name: {name},")), "{name}");
+        }
+    }
+}
