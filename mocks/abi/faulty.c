@@ -95,8 +95,9 @@ __attribute__((constructor)) static void begin(void) {
 }
 __attribute__((destructor)) static void end(void) { setenv("DNN_MOCK_LIFE", "1", 1); }
 
+static char changing[16] = "mock a";
+
 EXPORT status_t hipdnnPluginGetName(const char **name) {
-    static char changing[16] = "mock a";
     static int calls;
     NULLS(!name);
     if (is("nodelete")) {
@@ -107,7 +108,7 @@ EXPORT status_t hipdnnPluginGetName(const char **name) {
     status_t status = ex_name(name);
     if (status != SUCCESS) return status;
     if (is("name-changes")) *name = ++calls % 2 ? "mock one" : "mock two";
-    if (is("name-buffer")) { strcpy(changing, handles ? "mock b" : "mock a"); *name = changing; }
+    if (is("name-buffer")) *name = changing;
     if (is("name-latin1")) *name = "m\xf6" "ck";
     return SUCCESS;
 }
@@ -185,6 +186,7 @@ EXPORT status_t hipdnnEnginePluginGetAllEngineIds(int64_t *ids, uint32_t max, ui
 EXPORT status_t hipdnnEnginePluginCreate(handle **out) {
     static handle only;
     NULLS(!out);
+    strcpy(changing, "mock b");
     if (is("create-fails")) return refuse("mock: no device");
     if (is("handles-few") && handles >= 4) return refuse("mock: too many handles");
     if (is("create-once") && destroyed) return refuse("mock: only once");

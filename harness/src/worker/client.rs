@@ -211,9 +211,12 @@ impl Worker {
                 stopped: None,
             };
         }
-        let mut stopped = self
-            .ask(Phase::Plan, &Request::Script(script.clone()))
-            .err();
+        let mut sent = script.clone();
+        for path in &mut sent.libraries {
+            // A bare name would be searched for in the loader's folders.
+            *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone());
+        }
+        let mut stopped = self.ask(Phase::Plan, &Request::Script(sent)).err();
         while stopped.is_none() && results.len() < script.steps.len() {
             match self.next() {
                 Ok(Message::Step(result)) => {
