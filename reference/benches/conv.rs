@@ -2,8 +2,9 @@
 //! vectors on the heap for every multiply-accumulate, element access through a virtual call and a
 //! dot product with the strides, f32 accumulator, one thread per hardware thread.
 //!
-//! `cargo bench -p dnn-assay-reference --bench conv` prints times and, first, the ratio of both in
-//! one run.
+//! `cargo bench -p dnn-assay-reference --bench conv` prints the ratio of both in one run, then the
+//! times of every direction. `-- c256` prints the ratio of that problem alone, `-- c256 dgrad` runs
+//! only the reference, for a profiler.
 
 use dnn_assay_graph::schema::{
     ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes,
@@ -154,8 +155,11 @@ fn inputs(graph: &Graph) -> Values {
         .map(|tensor| {
             let count = tensor.element_count().expect("sizes are small");
             let value = |i: usize| {
-                let hashed = (i as u32 + tensor.uid as u32 * 977).wrapping_mul(2_654_435_761);
-                f64::from((hashed >> 8) as f32 / 8_388_608.0 - 1.0)
+                let mut z =
+                    (i as u64 ^ ((tensor.uid as u64) << 40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                f64::from((z >> 40) as f32 / 8_388_608.0 - 1.0)
             };
             (tensor.uid, (0..count).map(value).collect())
         })
@@ -257,9 +261,10 @@ fn best(mut work: impl FnMut(), rounds: usize) -> Duration {
 }
 
 /// Value and uncertainty by the reference beside the structure of upstream, in one run.
-fn ratios() {
+fn ratios(wanted: Option<&str>) {
     println!("fprop, value and uncertainty, against a loop of upstream's structure");
-    for problem in &PROBLEMS {
+    let problems = PROBLEMS.iter();
+    for problem in problems.filter(|problem| wanted.is_none_or(|name| name == problem.name)) {
         let graph = problem.graph(Direction::Fprop);
         let values = inputs(&graph);
         let arithmetic = Arithmetic::default();
@@ -271,7 +276,7 @@ fn ratios() {
         );
         // About a second of the slow loop, whole images, scaled up.
         let per_image = problem.flops() / 2.0 / problem.batch as f64;
-        let images = ((2e7 / per_image) as i64).clamp(1, problem.batch);
+        let images = ((4e6 / per_image) as i64).clamp(1, problem.batch);
         let theirs = best(
             || {
                 black_box(upstream_structured(problem, &values, images));
@@ -302,7 +307,35 @@ fn reference<const DIRECTION: usize>(bencher: divan::Bencher<'_, '_>, problem: u
         .bench(|| evaluate(&graph, &values, &arithmetic));
 }
 
+/// One problem over and over, for a profiler.
+fn alone(problem: &str, direction: &str) {
+    let problem = PROBLEMS.iter().find(|known| known.name == problem);
+    let problem = problem.expect("a name from the table");
+    let graph = problem.graph(match direction {
+        "dgrad" => Direction::Dgrad,
+        "wgrad" => Direction::Wgrad,
+        _ => Direction::Fprop,
+    });
+    let values = inputs(&graph);
+    let rounds = (1e10 / problem.flops()).clamp(3.0, 300.0) as u32;
+    let start = Instant::now();
+    for _ in 0..rounds {
+        black_box(evaluate(&graph, &values, &Arithmetic::default())).expect("the graph is valid");
+    }
+    println!("{:?} each of {rounds}", start.elapsed() / rounds);
+}
+
 fn main() {
-    ratios();
-    divan::main();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let names = arguments
+        .iter()
+        .filter(|argument| !argument.starts_with('-'));
+    match names.map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {
+            ratios(None);
+            divan::main();
+        }
+        [problem] => ratios(Some(problem)),
+        [problem, direction, ..] => alone(problem, direction),
+    }
 }

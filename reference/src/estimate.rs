@@ -71,6 +71,18 @@ pub fn round_up(x: f64) -> f32 {
     }
 }
 
+/// An f32 at or above `x`, at most two units in the last place higher; cheaper than [`round_up`]
+/// because no branch depends on the digits.
+#[inline(always)]
+pub(crate) fn above(x: f64) -> f32 {
+    let raised = (x * (1.0 + f64::from(f32::EPSILON))) as f32;
+    if raised >= f32::MIN_POSITIVE {
+        raised
+    } else {
+        round_up(x)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,10 +91,12 @@ mod tests {
     fn rounds_up_never_down() {
         for x in [0.0, 1.0, 0.1, 1e-50, 1.0 + 1e-12, 3e38, 1e39, f64::INFINITY] {
             assert!(f64::from(round_up(x)) >= x, "{x}");
+            assert!(f64::from(above(x)) >= x && f64::from(above(x)) <= x * (1.0 + 3e-7) + 1e-45);
         }
         assert_eq!(round_up(1.0), 1.0);
         assert_eq!(round_up(1.0 + 1e-12), 1.0f32.next_up());
         assert_eq!(round_up(f64::NAN), f32::INFINITY);
+        assert_eq!(above(f64::NAN), f32::INFINITY);
     }
 
     #[test]

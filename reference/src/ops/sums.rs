@@ -35,7 +35,13 @@ impl SumBound {
     /// `c·u·√K·(|y| + Q) + 2·2⁻⁵³·√K·(|y| + Q)`, with half a subnormal per term.
     #[inline]
     pub fn random(&self, terms: f64, y: f64, q: f64) -> f64 {
-        let growth = terms.sqrt() * (y.abs() + q);
+        self.rooted(terms, terms.sqrt(), y, q)
+    }
+
+    /// [`Self::random`] with √K at hand.
+    #[inline(always)]
+    pub fn rooted(&self, terms: f64, root: f64, y: f64, q: f64) -> f64 {
+        let growth = root * (y.abs() + q);
         (self.factor * self.roundoff + 2.0 * U64) * growth + terms * self.half_subnormal
     }
 
@@ -50,9 +56,10 @@ impl SumBound {
 
     /// Whether the sum may be one-signed and even enough for linear growth, S unknown: every sum
     /// for which [`Self::grows_linearly`] holds is among these, with a Q that is off by a hundredth too.
+    /// `root` is √K.
     #[inline]
-    pub fn may_grow_linearly(&self, terms: f64, y: f64, q: f64) -> bool {
-        self.linear || y.abs() > 0.78 * terms.sqrt() * q
+    pub fn may_grow_linearly(&self, root: f64, y: f64, q: f64) -> bool {
+        self.linear || y.abs() > 0.79 * root * q
     }
 
     /// The rule: S > 0.9·√K·Q and |y| > 0.9·S.

@@ -98,7 +98,7 @@ impl Shape {
                 for (i, (value, error)) in value.iter_mut().zip(error).enumerate() {
                     let (y, e) = f(channel, start + i);
                     *value = y;
-                    *error = crate::estimate::round_up(e);
+                    *error = crate::estimate::above(e);
                 }
             }
         };

@@ -11,7 +11,7 @@ mod wgrad;
 pub(crate) use direct::Direction;
 pub(crate) use geometry::{Geometry, Window};
 
-use crate::estimate::{Estimate, round_up};
+use crate::estimate::{Estimate, above, round_up};
 use crate::ops::operand::{Operand, any_overflow};
 use crate::ops::sums::SumBound;
 use crate::parallel;
@@ -26,6 +26,12 @@ use wgrad::Correlation;
 const F32_TERMS: f64 = 1e5;
 /// Q comes from squares summed in f32; the bound enlarges it by this.
 const MARGIN: f64 = 1.02;
+/// What a term by itself, an element of a pass and a term in a pass cost, roughly, in nanoseconds.
+const TERM: f64 = 15.0;
+const PASS_ELEMENT: f64 = 5.0;
+const PASS_TERM: f64 = 0.15;
+/// Elements per task at least.
+const ROW: usize = 4096;
 /// A scaled sum of squares below this may have lost terms to underflow.
 const SMALLEST_F32: f32 = 1e-30;
 
@@ -63,6 +69,9 @@ impl Convolution<'_> {
         let passes = Passes::new(self)?;
         let exact_products = self.first.significand() + self.second.significand() <= 53;
         let value = passes.run(&passes.first, &passes.second, |x: f64| x, exact_products);
+        if value.is_empty() {
+            return Ok((Estimate::default(), 0));
+        }
         let (error, also, linear) = self.errors(&passes, &value);
         let mut estimate = Estimate { value, error, also };
         if self.geometry.flipped && self.direction == Direction::Wgrad {
@@ -77,49 +86,61 @@ impl Convolution<'_> {
         value: &[f64],
     ) -> (Vec<f32>, Vec<crate::Alternative>, usize) {
         let counts = self.geometry.term_counts(self.direction);
-        let mut error = passes.root_sum_of_squares(&counts);
-        let extra = if self.rounds_inputs {
-            8.0 * self.bound.roundoff()
-        } else {
-            0.0
+        let roots: Vec<f64> = counts.iter().map(|terms| terms.sqrt()).collect();
+        let most = counts.iter().copied().fold(0.0, f64::max);
+        let Squares { sums, scale } = passes.squares(most);
+        let mut error = sums;
+        let rule = Rule {
+            bound: &self.bound,
+            extra: if self.rounds_inputs {
+                8.0 * self.bound.roundoff()
+            } else {
+                0.0
+            },
         };
-        let overflowing = |root: f64, q: f64| root * q >= self.bound.overflow;
-        // Q becomes the error in place; elements that need S or an alternative are listed.
+        let rows = (ROW / counts.len()).max(1) * counts.len();
+        // The sum of squares becomes the error in place; what needs more than that is listed.
         let finish = |(row, (error, value)): (usize, (&mut [f32], &[f64]))| {
             let mut listed = Vec::new();
-            for (at, ((error, &y), &terms)) in error.iter_mut().zip(value).zip(&counts).enumerate()
-            {
-                let q = f64::from(*error);
-                *error = round_up(self.bound.random(terms, y, MARGIN * q) + extra * q);
-                if terms > 0.0
-                    && (self.bound.may_grow_linearly(terms, y, q) || overflowing(terms.sqrt(), q))
-                    && (y != 0.0 || q != 0.0)
+            let planes = error
+                .chunks_mut(counts.len())
+                .zip(value.chunks(counts.len()));
+            for (plane, (error, value)) in planes.enumerate() {
+                let first = row * rows + plane * counts.len();
+                let places = counts.iter().zip(&roots);
+                for (at, ((error, &y), place)) in
+                    error.iter_mut().zip(value).zip(places).enumerate()
                 {
-                    listed.push((row * counts.len() + at, q));
+                    let q = scale.root(*error);
+                    *error = rule.random((*place.0, *place.1), y, q.unwrap_or(0.0));
+                    if q.is_none_or(|q| rule.needs_sum(*place.1, y, q)) && *place.0 > 0.0 {
+                        listed.push((first + at, q));
+                    }
                 }
             }
             listed
         };
-        let listed: Vec<(usize, f64)> = if parallel::worthwhile(value.len()) {
-            let rows = error
-                .par_chunks_mut(counts.len())
-                .zip(value.par_chunks(counts.len()));
+        let listed: Vec<(usize, Option<f64>)> = if parallel::worthwhile(value.len()) {
+            let rows = error.par_chunks_mut(rows).zip(value.par_chunks(rows));
             rows.enumerate().flat_map_iter(finish).collect()
         } else {
-            let rows = error
-                .chunks_mut(counts.len())
-                .zip(value.chunks(counts.len()));
+            let rows = error.chunks_mut(rows).zip(value.chunks(rows));
             rows.enumerate().flat_map(finish).collect()
         };
+        let place = |index: usize| (counts[index % counts.len()], roots[index % counts.len()]);
+        let listed = passes.found_again(listed, |index, q| {
+            error[index] = rule.random(place(index), value[index], q);
+            rule.needs_sum(place(index).1, value[index], q)
+        });
         let indices: Vec<usize> = listed.iter().map(|&(index, _)| index).collect();
         let magnitudes = passes.select(&indices, f64::abs);
         let mut linear = 0;
         let mut also = Vec::new();
         for (&(index, q), &s) in listed.iter().zip(&magnitudes) {
-            let (terms, y) = (counts[index % counts.len()], value[index]);
+            let (terms, y) = (place(index).0, value[index]);
             if self.bound.grows_linearly(terms, y, q, s) {
                 linear += 1;
-                error[index] = round_up(self.bound.worst(terms, y, q, s) + extra * q);
+                error[index] = round_up(self.bound.worst(terms, y, q, s) + rule.extra * q);
             }
             if s >= self.bound.overflow {
                 also.extend(any_overflow(index));
@@ -283,6 +304,16 @@ impl<'a> Passes<'a> {
         }
     }
 
+    /// Terms of an element away from the borders.
+    fn most_terms(&self) -> f64 {
+        let geometry = self.geometry;
+        (match self.direction {
+            Direction::Fprop => geometry.channels * geometry.window(),
+            Direction::Dgrad => geometry.filters * geometry.window(),
+            Direction::Wgrad => geometry.batch * geometry.output_plane(),
+        }) as f64
+    }
+
     /// Σ convert(first)·convert(second) for every element.
     fn run<T: Lane + From32>(
         &self,
@@ -350,8 +381,10 @@ impl<'a> Passes<'a> {
 
     /// Σ map(a)·map(b) of some elements in f64: one by one, or all of them where that is cheaper.
     fn select(&self, indices: &[usize], map: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
-        // A term by itself costs some forty times one of a pass.
-        if indices.len() > self.len() / 40 && !self.direct {
+        let terms = self.most_terms();
+        let alone = indices.len() as f64 * terms * TERM;
+        let together = self.len() as f64 * (PASS_ELEMENT + terms * PASS_TERM);
+        if alone > together && !self.direct {
             let all = self.run(&self.first, &self.second, map, false);
             return indices.iter().map(|&index| all[index]).collect();
         }
@@ -369,12 +402,14 @@ impl<'a> Passes<'a> {
         }
     }
 
-    /// Q of every element, to one part in a hundred; see [`MARGIN`].
-    fn root_sum_of_squares(&self, counts: &[f64]) -> Vec<f32> {
-        let most = counts.iter().copied().fold(0.0, f64::max);
-        if most > F32_TERMS || self.direct {
+    /// The sum of squares of every element.
+    fn squares(&self, most_terms: f64) -> Squares {
+        if most_terms > F32_TERMS || self.direct {
             let squares = self.run(&self.first, &self.second, |x: f64| x * x, false);
-            return squares.iter().map(|q| round_up(q.sqrt())).collect();
+            return Squares {
+                sums: squares.iter().map(|q| round_up(q.sqrt())).collect(),
+                scale: Scale::Rooted,
+            };
         }
         let (first, second) = (scale(&self.first), scale(&self.second));
         let scaled: Vec<f64>;
@@ -389,20 +424,78 @@ impl<'a> Passes<'a> {
             let x = (x * first) as f32;
             x * x
         };
-        let mut q = self.run(&self.first, second_values, square, true);
-        let back = 1.0 / (first * second);
-        let mut lost = Vec::new();
-        for (index, q) in q.iter_mut().enumerate() {
-            let kept = *q >= SMALLEST_F32 && q.is_finite();
-            if !kept && counts[index % counts.len()] > 0.0 {
-                lost.push(index);
+        Squares {
+            sums: self.run(&self.first, second_values, square, true),
+            scale: Scale::Squared(1.0 / (first * second)),
+        }
+    }
+
+    /// Q in f64 of the elements that lost theirs; of those, the ones that `keep` wants, and the
+    /// others of the list.
+    fn found_again(
+        &self,
+        listed: Vec<(usize, Option<f64>)>,
+        mut keep: impl FnMut(usize, f64) -> bool,
+    ) -> Vec<(usize, f64)> {
+        let lost = listed.iter().filter(|(_, q)| q.is_none());
+        let indices: Vec<usize> = lost.map(|&(index, _)| index).collect();
+        let mut found = self.select(&indices, |x| x * x).into_iter().map(f64::sqrt);
+        listed
+            .into_iter()
+            .filter_map(|(index, q)| match q {
+                Some(q) => Some((index, q)),
+                None => found.next().filter(|&q| keep(index, q)).map(|q| (index, q)),
+            })
+            .collect()
+    }
+}
+
+/// Sums of squares as they came out of a pass.
+struct Squares {
+    sums: Vec<f32>,
+    scale: Scale,
+}
+
+/// What a number of [`Squares`] means.
+#[derive(Clone, Copy)]
+enum Scale {
+    /// Q itself.
+    Rooted,
+    /// (Q / factor)², of scaled operands.
+    Squared(f64),
+}
+
+impl Scale {
+    /// Q to one part in a hundred (see [`MARGIN`]); `None` where terms may have been lost to
+    /// underflow, or the sum overflowed.
+    #[inline(always)]
+    fn root(self, sum: f32) -> Option<f64> {
+        match self {
+            Self::Rooted => Some(f64::from(sum)),
+            Self::Squared(factor) => {
+                (sum >= SMALLEST_F32 && sum <= f32::MAX).then(|| f64::from(sum).sqrt() * factor)
             }
-            *q = round_up(f64::from(*q).sqrt() * back);
         }
-        for (&index, square) in lost.iter().zip(self.select(&lost, |x| x * x)) {
-            q[index] = round_up(square.sqrt());
-        }
-        q
+    }
+}
+
+/// The bound of an element whose S is not known.
+struct Rule<'a> {
+    bound: &'a SumBound,
+    /// Times Q: what rounding the inputs adds.
+    extra: f64,
+}
+
+impl Rule<'_> {
+    #[inline(always)]
+    fn random(&self, (terms, root): (f64, f64), y: f64, q: f64) -> f32 {
+        above(self.bound.rooted(terms, root, y, MARGIN * q) + self.extra * q)
+    }
+
+    /// Whether S decides: the growth may be linear, or partial sums may overflow.
+    #[inline(always)]
+    fn needs_sum(&self, root: f64, y: f64, q: f64) -> bool {
+        q > 0.0 && (self.bound.may_grow_linearly(root, y, q) || root * q >= self.bound.overflow)
     }
 }
 

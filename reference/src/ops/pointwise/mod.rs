@@ -6,7 +6,7 @@ mod textbook;
 mod value;
 
 use crate::arithmetic::{FunctionErrors, Precision};
-use crate::estimate::{Alternative, Estimate, round_up};
+use crate::estimate::{Alternative, Estimate, above};
 use crate::ops::operand::Operand;
 use crate::parallel;
 use broadcast::{Broadcast, OPERANDS, Run};
@@ -45,6 +45,17 @@ struct Doubt {
     undecided: bool,
     /// What an overflow inside the formula makes of it, where that is not finite.
     instead: Option<f64>,
+}
+
+/// What a node's engine may round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Roundings {
+    /// Every result is one that the compute type holds, whatever the values.
+    None,
+    /// Nothing but the result, to the output's type.
+    Last,
+    /// The steps of the formula, or the operands.
+    Steps,
 }
 
 impl Pointwise<'_> {
@@ -88,34 +99,56 @@ impl Pointwise<'_> {
     /// The elements from `start` on.
     fn task(&self, at: &Broadcast, start: usize, value: &mut [f64], error: &mut [f32]) -> Found {
         let mut found = Found::default();
+        let roundings = self.roundings();
         at.runs(start..start + value.len(), |run| {
             let value = &mut value[run.out - start..][..run.len];
             self.values(&run, value);
-            if !self.rounds_nothing() {
-                let error = &mut error[run.out - start..][..run.len];
-                self.errors(&run, value, error, &mut found);
+            let error = &mut error[run.out - start..][..run.len];
+            match roundings {
+                Roundings::None => {}
+                Roundings::Last => self.last_step(&run, value, error, &mut found),
+                Roundings::Steps => self.errors(&run, value, error, &mut found),
             }
         });
         found
     }
 
-    /// Whether every result is one that the compute type holds, whatever the values.
-    fn rounds_nothing(&self) -> bool {
+    /// What there is to round, by the mode and the operands.
+    fn roundings(&self) -> Roundings {
         use PointwiseMode::*;
         let exact = |operand: &Operand<'_>| {
             operand.error.is_empty()
                 && operand.also.is_empty()
                 && !operand.rounds_into(&self.precision)
         };
-        let passes = match self.mode {
-            ReluFwd => self.parameters.relu_slope == 0.0,
+        if !self.operands.iter().all(exact) {
+            return Roundings::Steps;
+        }
+        match self.mode {
+            ReluFwd if self.parameters.relu_slope == 0.0 => Roundings::None,
             Abs | BinarySelect | Ceil | CmpEq | CmpGe | CmpGt | CmpLe | CmpLt | CmpNeq | Floor
             | GenIndex | Identity | LogicalAnd | LogicalNot | LogicalOr | MaxOp | MinOp | Neg => {
-                true
+                Roundings::None
             }
-            _ => false,
-        };
-        passes && self.operands.iter().all(exact)
+            // One correctly rounded step, and the type that it is rounded to is the output's.
+            Add | Sub | Mul
+                if self.functions.arithmetic <= 1.0
+                    && self.output_type == self.precision.data_type =>
+            {
+                Roundings::Last
+            }
+            _ => Roundings::Steps,
+        }
+    }
+
+    /// Errors where the only step is the final rounding: none, unless the step overflows.
+    fn last_step(&self, run: &Run, value: &[f64], error: &mut [f32], found: &mut Found) {
+        if value
+            .iter()
+            .any(|value| value.abs() >= self.precision.overflow / 2.0)
+        {
+            self.errors(run, value, error, found);
+        }
     }
 
     fn values(&self, run: &Run, out: &mut [f64]) {
@@ -189,7 +222,7 @@ impl Pointwise<'_> {
             }
             self.alternatives(run, i, value, &mut doubt.error, found);
             *error = if value.is_finite() {
-                round_up(doubt.error)
+                above(doubt.error)
             } else {
                 0.0
             };
