@@ -45,6 +45,21 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Its name in data: `fprop`, `norm-backward`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Fprop => "fprop",
+            Self::Dgrad => "dgrad",
+            Self::Wgrad => "wgrad",
+            Self::Matmul => "matmul",
+            Self::Pointwise => "pointwise",
+            Self::Training => "training",
+            Self::Inference => "inference",
+            Self::NormBackward => "norm-backward",
+        }
+    }
+
     /// The operations of a graph.
     pub(super) fn of(graph: &Graph) -> Vec<Self> {
         let of = |attributes: &Attributes| match attributes {
