@@ -6,4 +6,4 @@ mod source;
 
 pub use engines::{Engine, EngineError, EnginePattern, select_engines};
 pub use filter::{FIELDS, Fields, Filter, FilterError, case_values};
-pub use source::{BUILTIN_CPU, PluginSource, SourceError, find_plugins};
+pub use source::{BUILTIN_CPU, PluginSource, SourceError, built_in_file, find_plugins};

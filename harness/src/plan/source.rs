@@ -108,6 +108,15 @@ fn plugins_in(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     Ok(files)
 }
 
+/// A library that was built or installed with this program, by its file name.
+pub fn built_in_file(name: &str) -> Option<PathBuf> {
+    let folders = builtin_folders(std::env::current_exe().ok().as_deref());
+    folders
+        .iter()
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
 fn builtin_plugin(why: &str) -> Result<PluginSource, SourceError> {
     let folders = builtin_folders(std::env::current_exe().ok().as_deref());
     match folders

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Parser;
 
 use super::{Context, Log, RunError, RunOptions, Stop, on_interrupt, run, run_start};
-use crate::cli::args::{Cli, Command, RunArgs};
+use crate::cli::args::{Cli, Command, DeviceChoice, RunArgs};
 use crate::journal::{self, CaseEnd, Journal, Record};
 use crate::judge::Rules;
 use crate::plan::PluginSource;
@@ -119,8 +119,8 @@ pub fn is_taken(end: &CaseEnd) -> bool {
 
 /// Why the device that the plugin in `path` needs is not here; `None` where it needs none or has
 /// one. A file that cannot be read needs none: loading it will say what is wrong.
-pub fn missing_device(path: &Path) -> Option<String> {
+pub fn missing_device(path: &Path, device: Option<DeviceChoice>) -> Option<String> {
     let bytes = std::fs::read(path).ok()?;
     let file = dnn_assay_elf::identify(&bytes).ok()?;
-    super::device_present(super::decide_memory(None, &file).kind).err()
+    super::device_present(&super::decide_memory(device, &file), &[]).err()
 }

@@ -1,11 +1,14 @@
 //! Which kind of memory a plugin works on. Decided in the parent, without loading it.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use dnn_assay_device::MemoryKind;
 use dnn_assay_elf::{NamedMemory, PluginFile};
 
 use crate::cli::args::DeviceChoice;
+use crate::worker::probe_devices;
 
 /// A memory kind and why it was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +17,8 @@ pub struct MemoryDecision {
     pub kind: MemoryKind,
     /// The reason, in one phrase.
     pub why: String,
-    /// The mock HIP runtime stands in for the real one.
-    pub mock: bool,
+    /// The library that stands in for the system's: the mock HIP runtime.
+    pub library: Option<PathBuf>,
 }
 
 /// Libraries whose presence among the dependencies says that a plugin drives an AMD GPU.
@@ -29,7 +32,7 @@ pub fn decide(choice: Option<DeviceChoice>, file: &PluginFile) -> MemoryDecision
     let of = |kind, why: String| MemoryDecision {
         kind,
         why,
-        mock: false,
+        library: None,
     };
     if let Some(choice) = choice {
         let (kind, name) = match choice {
@@ -41,19 +44,12 @@ pub fn decide(choice: Option<DeviceChoice>, file: &PluginFile) -> MemoryDecision
         return MemoryDecision {
             kind,
             why: format!("--device {name}"),
-            mock: choice == DeviceChoice::MockHip,
+            library: (choice == DeviceChoice::MockHip).then(mock_library),
         };
     }
-    if let Some(kind) = file
-        .memory_note
-        .as_ref()
-        .and_then(|note| note.kinds.first())
+    if let Some(kinds) = file.memory_note.as_ref().map(|note| &note.kinds[..])
+        && let Some(kind) = preferred(kinds)
     {
-        let kind = match kind {
-            NamedMemory::Host => MemoryKind::Host,
-            NamedMemory::Hip => MemoryKind::Hip,
-            NamedMemory::Cuda => MemoryKind::Cuda,
-        };
         return of(kind, "the file's note .note.dnn_assay".to_owned());
     }
     if file.has_hip_fatbin {
@@ -71,6 +67,30 @@ pub fn decide(choice: Option<DeviceChoice>, file: &PluginFile) -> MemoryDecision
     )
 }
 
+/// The first kind of a note; where it names several, the first that this machine has.
+fn preferred(kinds: &[NamedMemory]) -> Option<MemoryKind> {
+    let kinds = kinds.iter().map(|kind| match kind {
+        NamedMemory::Host => MemoryKind::Host,
+        NamedMemory::Hip => MemoryKind::Hip,
+        NamedMemory::Cuda => MemoryKind::Cuda,
+    });
+    let here = |kind: &MemoryKind| {
+        let decision = MemoryDecision {
+            kind: *kind,
+            why: String::new(),
+            library: None,
+        };
+        device_present(&decision, &[]).is_ok()
+    };
+    let several = kinds.len() > 1;
+    let first = kinds.clone().next();
+    if several {
+        kinds.clone().find(here).or(first)
+    } else {
+        first
+    }
+}
+
 fn needs<'a>(file: &'a PluginFile, libraries: &[&str]) -> Option<&'a str> {
     file.needed
         .iter()
@@ -78,15 +98,30 @@ fn needs<'a>(file: &'a PluginFile, libraries: &[&str]) -> Option<&'a str> {
         .find(|needed| libraries.iter().any(|library| needed.starts_with(library)))
 }
 
-/// Whether this machine has a device of the kind, `Err` with the reason where it has none.
-/// Device backends other than host memory are not part of this version.
-pub fn device_present(kind: MemoryKind) -> Result<(), String> {
-    match kind {
-        MemoryKind::Host => Ok(()),
-        MemoryKind::Hip if !Path::new("/dev/kfd").exists() => {
-            Err("no AMD GPU here: /dev/kfd does not exist".to_owned())
-        }
-        MemoryKind::Hip => Err("HIP memory is not supported by this version".to_owned()),
-        MemoryKind::Cuda => Err("CUDA memory is not supported by this version".to_owned()),
-    }
+/// Why this machine has no device for a decision; `Ok` where it has one. The driver is asked once
+/// per process, in a child.
+pub fn device_present(decision: &MemoryDecision, lib_path: &[PathBuf]) -> Result<(), String> {
+    static ANSWERS: Mutex<BTreeMap<Question, Result<(), String>>> = Mutex::new(BTreeMap::new());
+    let question = (decision.kind.name(), decision.library.clone());
+    let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let ask = || match probe_devices(decision.kind, decision.library.as_deref(), lib_path).problem {
+        None => Ok(()),
+        Some(problem) => Err(format!("no {} device: {problem}", decision.kind)),
+    };
+    answers.entry(question).or_insert_with(ask).clone()
+}
+
+type Question = (&'static str, Option<PathBuf>);
+
+/// The file name of the mock HIP runtime.
+const MOCK_HIP: &str = "libdnn_assay_mock_hip.so";
+
+/// `DNN_ASSAY_HIP_LIBRARY`, else the mock that was built with this program. Where there is none the
+/// name alone is given, and opening it fails with the loader's words.
+pub fn mock_library() -> PathBuf {
+    std::env::var_os("DNN_ASSAY_HIP_LIBRARY")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+        .or_else(|| crate::plan::built_in_file(MOCK_HIP))
+        .unwrap_or_else(|| PathBuf::from(MOCK_HIP))
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub use batch::{Batch, BatchError, Expectation, is_taken, missing_device, run_batch};
 pub use context::{Context, Log};
 pub use interrupt::on_interrupt;
-pub use memory::{MemoryDecision, decide as decide_memory, device_present};
+pub use memory::{MemoryDecision, decide as decide_memory, device_present, mock_library};
 pub use options::{OptionError, RunOptions, parse_traits};
 pub use result::{Environment, exit_of};
 pub use slot::SlotError;

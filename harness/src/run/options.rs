@@ -122,6 +122,7 @@ impl RunOptions {
         WorkerConfig {
             load_mode: self.loading.load_mode,
             memory: memory.kind,
+            device_library: memory.library.clone(),
             env: self.loading.env.clone(),
             clean_env: self.loading.clean_env,
             lib_path: self.loading.lib_path.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dnn_assay_device::{BufferSpec, Element, OutputView, Placement, Role};
+use dnn_assay_device::{BufferSpec, Element, MemoryKind, OutputView, Placement, Role};
 use dnn_assay_graph::wire::{Generation, WireError, write_graph};
 use dnn_assay_graph::{DataType, Graph, Tensor};
 use dnn_assay_reference::{EvalError, Evaluation, Values, dtype, evaluate, fill};
@@ -175,7 +175,11 @@ pub fn output_view(tensor: &Tensor) -> OutputView {
 
 /// Which end of the buffers is guarded by a fault: fixed by the id, so that a case always runs the
 /// same way, and both ways occur for every operation.
-pub fn placement(id: &str) -> Placement {
+/// Devices have no inaccessible pages: there, canaries lie on both sides.
+pub fn placement(id: &str, memory: MemoryKind) -> Placement {
+    if memory != MemoryKind::Host {
+        return Placement::Middle;
+    }
     // FNV's low bit depends on all bytes.
     if dnn_assay_abi::engine_id(id).count_ones() % 4 == 0 {
         Placement::Start

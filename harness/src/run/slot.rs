@@ -218,7 +218,7 @@ impl<'a> Slot<'a> {
         times: &mut Times,
     ) -> Result<Result<Execution, Finding>, SlotError> {
         let context = self.context;
-        let placement = prepared::placement(&unit.case.id);
+        let placement = prepared::placement(&unit.case.id, self.subject.config.memory);
         let specs = match prepared.buffers(placement) {
             Ok(specs) => specs,
             Err(why) => return Ok(Err(skipped(why.skip_reason(), &why.to_string()))),

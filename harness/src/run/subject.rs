@@ -70,8 +70,8 @@ pub fn examine(
     let decision = memory::decide(options.device, &file);
     record.memory = Some(decision.kind.name().to_owned());
     record.memory_reason = Some(decision.why.clone());
-    let no_device = memory::device_present(decision.kind).err();
     let config = options.worker_config(&source.path, index, &decision);
+    let no_device = memory::device_present(&decision, &config.lib_path).err();
     match load(&config, no_device.is_some(), &mut record)? {
         Ok(info) => admit(index, config, info, no_device, options, record),
         Err(error) => Ok(refused(record, error)),

@@ -24,6 +24,7 @@ pub fn worker_entry() {
     {
         return;
     }
+    super::probe::probe_entry();
     let Ok(variable) = std::env::var(CONTROL_VARIABLE) else {
         return;
     };

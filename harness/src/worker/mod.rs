@@ -23,6 +23,7 @@ mod load;
 mod loader;
 mod outcome;
 mod output;
+mod probe;
 mod process;
 mod protocol;
 pub mod script;
@@ -31,6 +32,7 @@ mod serve;
 pub use client::Worker;
 pub use config::{CaseRequest, Limits, LoadMode, SpawnError, Until, WorkerConfig};
 pub use entry::worker_entry;
+pub use probe::probe_devices;
 pub use outcome::{
     CaseOutcome, CaseResult, CaseTimes, Crash, EngineInfo, EngineName, Exit, GuardHit, LoadFailure,
     LogLine, Phase, PluginInfo, Reply, Shutdown, Stopped,

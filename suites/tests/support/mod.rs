@@ -1,15 +1,16 @@
 //! A suite as test trials: one trial per operation and type, which runs its cases on the plugin
 //! under test, and one that asks how much of the plan the plugin takes.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use dnn_assay::journal::CaseEnd;
 use dnn_assay::judge::WEAK_ALLOWED;
-use dnn_assay::plan::{PluginSource, find_plugins};
+use dnn_assay::plan::{PluginSource, built_in_file, find_plugins};
 use dnn_assay::report::failure_text;
-use dnn_assay::run::{Batch, Expectation, run_batch};
+use dnn_assay::run::{Batch, Expectation, missing_device, run_batch};
 use dnn_assay::suite::{Suite, load};
 use dnn_assay::verdict::Verdict;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -28,9 +29,14 @@ pub fn main(suite: &str) -> ExitCode {
         Ok(suite) => Arc::new(suite),
         Err(problem) => return refuse(&problem.render(false)),
     };
-    let trials = plugins
+    let named = std::env::var_os("DNN_ASSAY_PLUGIN").is_some_and(|value| !value.is_empty());
+    let mut targets: Vec<Target> = plugins.into_iter().map(Target::new).collect();
+    if !named {
+        targets.extend(gfx942());
+    }
+    let trials = targets
         .iter()
-        .flat_map(|plugin| trials(plugin, &suite))
+        .flat_map(|target| trials(target, &suite))
         .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -51,16 +57,110 @@ fn plugins() -> Result<Vec<PluginSource>, String> {
     find_plugins(&named, None, builtin).map_err(|error| error.to_string())
 }
 
+/// A plugin, where it runs, and how its trials are called.
+#[derive(Clone)]
+struct Target {
+    plugin: PluginSource,
+    prefix: &'static str,
+    arguments: &'static [&'static str],
+    ignored: Option<String>,
+    /// The first digits of the hash of each case's outputs, as a GPU computed them.
+    kept: Arc<BTreeMap<String, String>>,
+}
+
+impl Target {
+    fn new(plugin: PluginSource) -> Self {
+        Self {
+            ignored: missing_device(&plugin.path, None),
+            plugin,
+            prefix: "",
+            arguments: &[],
+            kept: Arc::default(),
+        }
+    }
+}
+
+/// What an H200 computed with the same kernels: `fixtures/h200/smoke.hashes`, a case and a hash
+/// per line.
+fn kept_hashes() -> BTreeMap<String, String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/h200/smoke.hashes");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(case, hash)| (case.to_owned(), hash.to_owned()))
+        .collect()
+}
+
+/// The kernels give the same bits on the host and on the GPU.
+fn compare_with_kept(target: &Target, ends: &[CaseEnd]) -> Result<(), Failed> {
+    let differ: Vec<&str> = ends
+        .iter()
+        .filter(
+            |end| match (target.kept.get(&end.case), &end.determinism_hash) {
+                (Some(kept), Some(hash)) => !hash.starts_with(kept.as_str()),
+                _ => false,
+            },
+        )
+        .map(|end| end.case.as_str())
+        .collect();
+    match differ.first() {
+        None => Ok(()),
+        Some(first) => Err(format!(
+            "{} of {} cases have other bits than the H200 had (fixtures/h200), first {first}",
+            differ.len(),
+            ends.len()
+        )
+        .into()),
+    }
+}
+
+/// The gfx942 plugin twice: on the mock HIP runtime, and on the GPU that is here, if one is.
+fn gfx942() -> Vec<Target> {
+    let Some(path) = built_in_file("libdnn_assay_gfx942_plugin.so") else {
+        return Vec::new();
+    };
+    let kernels = has_kernels(&path);
+    let plugin = PluginSource {
+        path,
+        why: "the built-in gfx942 plugin".to_owned(),
+    };
+    let device = Target {
+        prefix: "gfx942-device::",
+        ..Target::new(plugin.clone())
+    };
+    let mock = Target {
+        plugin,
+        prefix: "gfx942-mock::",
+        arguments: &["--device", "mock-hip"],
+        ignored: None,
+        kept: Arc::new(kept_hashes()),
+    };
+    let mut targets = vec![mock, device];
+    if !kernels {
+        let why = "the plugin was built without kernels: no clang-19 or ROCm clang here";
+        targets
+            .iter_mut()
+            .for_each(|target| target.ignored = Some(why.to_owned()));
+    }
+    targets
+}
+
+/// Whether the build of the gfx942 plugin had a compiler: the object's symbols are in the file.
+fn has_kernels(path: &Path) -> bool {
+    let symbol = b"dnn_pointwise.kd";
+    std::fs::read(path).is_ok_and(|bytes| bytes.windows(symbol.len()).any(|w| w == symbol))
+}
+
 /// The trials of one plugin. One that needs a device which is not here gets trials that are
 /// ignored from the start, with the reason in their kind: a run-time skip would show as a pass
 /// under nextest.
-fn trials(plugin: &PluginSource, suite: &Arc<Suite>) -> Vec<Trial> {
-    let no_device = dnn_assay::run::missing_device(&plugin.path);
-    let mut trials = vec![coverage(plugin, suite, no_device.as_deref())];
-    for name in batch_names(suite) {
-        let (plugin, suite, batch) = (plugin.clone(), suite.clone(), name.clone());
-        let trial = Trial::test(name, move || run(&plugin, &suite, &batch));
-        trials.push(mark(trial, no_device.as_deref()));
+fn trials(target: &Target, suite: &Arc<Suite>) -> Vec<Trial> {
+    let mut trials = vec![coverage(target, suite)];
+    for batch in batch_names(suite) {
+        let name = format!("{}{batch}", target.prefix);
+        let (owned, suite) = (target.clone(), suite.clone());
+        let trial = Trial::test(name, move || run(&owned, &suite, &batch));
+        trials.push(mark(trial, target.ignored.as_deref()));
     }
     trials
 }
@@ -88,7 +188,7 @@ fn batch_names(suite: &Suite) -> Vec<String> {
     names
 }
 
-fn run(plugin: &PluginSource, suite: &Suite, batch: &str) -> Result<(), Failed> {
+fn run(target: &Target, suite: &Suite, batch: &str) -> Result<(), Failed> {
     let cases = suite
         .cases
         .iter()
@@ -97,7 +197,8 @@ fn run(plugin: &PluginSource, suite: &Suite, batch: &str) -> Result<(), Failed> 
         name: suite.name.clone(),
         cases: cases.cloned().collect(),
     };
-    let journal = run_batch(&Batch::judged(plugin.clone(), cases))?;
+    let journal =
+        run_batch(&Batch::judged(target.plugin.clone(), cases).with(target.arguments.to_vec()))?;
     if let Some(error) = journal
         .plugins
         .iter()
@@ -111,7 +212,7 @@ fn run(plugin: &PluginSource, suite: &Suite, batch: &str) -> Result<(), Failed> 
         .filter(|end| end.verdict.is_red() || end.verdict.is_incomplete() || is_weak(end))
         .collect();
     if bad.is_empty() && journal.summary().missing == 0 {
-        return Ok(());
+        return compare_with_kept(target, &journal.ends);
     }
     let mut text = format!("{} of {} cases failed\n", bad.len(), journal.ends.len());
     for end in bad.iter().take(STORIES) {
@@ -130,15 +231,12 @@ fn is_weak(end: &CaseEnd) -> bool {
 /// Asks for the applicability of the whole plan, and fails where fewer cases than
 /// `DNN_ASSAY_MIN_VERIFIED` (default 1) could be verified: a suite that an engine declines
 /// altogether must not be green.
-fn coverage(plugin: &PluginSource, suite: &Arc<Suite>, no_device: Option<&str>) -> Trial {
-    let (plugin, suite) = (plugin.clone(), suite.clone());
-    let trial = Trial::test("coverage", move || {
+fn coverage(target: &Target, suite: &Arc<Suite>) -> Trial {
+    let (owned, suite) = (target.clone(), suite.clone());
+    let trial = Trial::test(format!("{}coverage", target.prefix), move || {
         let least = least_verified()?;
-        let journal = run_batch(&Batch::until(
-            plugin,
-            (*suite).clone(),
-            Expectation::Applicable,
-        ))?;
+        let batch = Batch::until(owned.plugin, (*suite).clone(), Expectation::Applicable);
+        let journal = run_batch(&batch.with(owned.arguments.to_vec()))?;
         if let Some(error) = journal.plugins.iter().find_map(|p| p.error.as_ref()) {
             return Err(error.message.as_str().into());
         }
@@ -156,7 +254,7 @@ fn coverage(plugin: &PluginSource, suite: &Arc<Suite>, no_device: Option<&str>) 
         }
         Ok(())
     });
-    mark(trial, no_device)
+    mark(trial, target.ignored.as_deref())
 }
 
 fn least_verified() -> Result<usize, Failed> {
