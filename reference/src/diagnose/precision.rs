@@ -15,7 +15,7 @@ use std::ops::Range;
 const LEAST: usize = 32;
 /// Share of elements that must be off by a good part of the root mean square: narrow sums err
 /// everywhere, not in a few places.
-const SPREAD: f64 = 0.3;
+const SPREAD: f64 = 0.6;
 /// That part.
 const GOOD_PART: f64 = 0.125;
 /// Root mean square of error over the wider bound, between which a type is believable: every sum
