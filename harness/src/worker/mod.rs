@@ -32,8 +32,8 @@ mod serve;
 pub use client::Worker;
 pub use config::{CaseRequest, Limits, LoadMode, SpawnError, Until, WorkerConfig};
 pub use entry::worker_entry;
-pub use probe::probe_devices;
 pub use outcome::{
     CaseOutcome, CaseResult, CaseTimes, Crash, EngineInfo, EngineName, Exit, GuardHit, LoadFailure,
     LogLine, Phase, PluginInfo, Reply, Shutdown, Stopped,
 };
+pub use probe::probe_devices;
