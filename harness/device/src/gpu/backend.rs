@@ -109,6 +109,46 @@ impl DeviceBackend for GpuBackend {
     }
 
     fn place(&mut self, map: &ArenaMap, slot: &Slot) -> Result<*mut c_void, DeviceError> {
+        let placed = self.try_place(map, slot);
+        self.let_go_unless(placed.is_ok());
+        placed
+    }
+
+    fn synchronize(&mut self) -> Result<(), DeviceError> {
+        call!(&self.driver, stream_synchronize(self.stream))
+    }
+
+    fn collect(&mut self, map: &ArenaMap) -> Result<(), DeviceError> {
+        let collected = self.try_collect(map);
+        self.let_go_unless(collected.is_ok());
+        collected
+    }
+
+    fn release(&mut self) -> Result<(), DeviceError> {
+        for placed in std::mem::take(&mut self.placed) {
+            self.spare_bytes += placed.bytes;
+            self.spare
+                .entry(placed.bytes)
+                .or_default()
+                .push(placed.allocation);
+        }
+        if self.spare_bytes > KEEP {
+            self.free_spare()?;
+        }
+        Ok(())
+    }
+}
+
+impl GpuBackend {
+    /// After a failure nothing may stay placed, and no copy on its way may outlive the mapping.
+    fn let_go_unless(&mut self, fine: bool) {
+        if !fine {
+            let _ = self.synchronize();
+            let _ = self.release();
+        }
+    }
+
+    fn try_place(&mut self, map: &ArenaMap, slot: &Slot) -> Result<*mut c_void, DeviceError> {
         let align = slot.spec.align.max(PAGE);
         let bytes = region_bytes(slot) + 2 * align as usize;
         let allocation = self.take(bytes)?;
@@ -128,11 +168,7 @@ impl DeviceBackend for GpuBackend {
         Ok(std::ptr::without_provenance_mut(buffer as usize))
     }
 
-    fn synchronize(&mut self) -> Result<(), DeviceError> {
-        call!(&self.driver, stream_synchronize(self.stream))
-    }
-
-    fn collect(&mut self, map: &ArenaMap) -> Result<(), DeviceError> {
+    fn try_collect(&mut self, map: &ArenaMap) -> Result<(), DeviceError> {
         for placed in &self.placed {
             let host = region_in(map, &placed.slot);
             let bytes = region_bytes(&placed.slot);
@@ -142,19 +178,5 @@ impl DeviceBackend for GpuBackend {
             )?;
         }
         call!(&self.driver, stream_synchronize(self.stream))
-    }
-
-    fn release(&mut self) -> Result<(), DeviceError> {
-        for placed in std::mem::take(&mut self.placed) {
-            self.spare_bytes += placed.bytes;
-            self.spare
-                .entry(placed.bytes)
-                .or_default()
-                .push(placed.allocation);
-        }
-        if self.spare_bytes > KEEP {
-            self.free_spare()?;
-        }
-        Ok(())
     }
 }
