@@ -10,6 +10,7 @@ pub mod conform;
 pub mod discover;
 pub mod exit;
 pub mod gate;
+pub mod inspect;
 pub mod journal;
 pub mod judge;
 pub mod plan;

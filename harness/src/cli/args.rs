@@ -66,6 +66,8 @@ pub enum Command {
     Schema,
     /// Show what hipDNN would load from where, in which order, and what it drops
     Discover(crate::discover::args::DiscoverArgs),
+    /// Read plugin files without loading them: exports, dependencies, loading, pairs
+    Inspect(Box<crate::inspect::args::InspectArgs>),
     /// Check the contracts of the plugin ABI, and plugins beside each other
     Conform(Box<crate::conform::args::ConformArgs>),
     /// Show the GPUs that the drivers here offer, or why they offer none

@@ -2,17 +2,16 @@
 //! one summary, one JUnit, one exit code.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Parser;
-use dnn_assay_elf::closure::{DirectorySource, LoadEnvironment};
-use dnn_assay_elf::{Policy, Setting, Severity, inspect};
+use dnn_assay_elf::{Policy, Severity};
 
 use super::Error;
 use super::args::{Cli, Command, RunArgs};
 use super::run::{Stage, Staged, execute_staged};
 use crate::conform::{Level, OutcomeKind, conform};
 use crate::exit::Exit;
+use crate::inspect::Inspector;
 use crate::journal::{Infra, InfraKind};
 use crate::plan::PluginSource;
 
@@ -29,18 +28,10 @@ pub fn check(args: RunArgs) -> Result<Exit, Error> {
 fn inspection(_: &RunArgs, sources: &[PluginSource]) -> Result<Staged, Error> {
     let policy = Policy::default().ready();
     let policy = policy.map_err(|_| Error::infrastructure("the default policy is unusable"))?;
-    let setting = Setting {
-        environment: &LoadEnvironment::of_this_machine(),
-        source: &DirectorySource,
-        policy: &policy,
-        today: crate::suite::today(),
-    };
+    let inspector = Inspector::new(policy);
     let mut staged = Staged::default();
     for source in sources {
-        let Ok(bytes) = std::fs::read(&source.path) else {
-            continue;
-        };
-        let Ok(found) = inspect(&source.path, &Arc::new(bytes), &setting) else {
+        let Ok(Ok(found)) = inspector.inspect_file(&source.path) else {
             continue;
         };
         let counting = found

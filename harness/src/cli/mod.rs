@@ -12,6 +12,7 @@ mod device;
 mod explain;
 mod help;
 mod init;
+mod inspect;
 mod list;
 mod matrix;
 mod report;
@@ -59,6 +60,7 @@ where
         Command::Matrix(args) => matrix::matrix(*args),
         Command::Schema => schema(),
         Command::Discover(args) => discover::discover(&args),
+        Command::Inspect(args) => inspect::inspect(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Dev(command) => dev::dev(&command),
         Command::Device(args) => device::device(&args),
