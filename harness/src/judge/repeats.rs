@@ -58,7 +58,8 @@ mod tests {
             ],
             nodes: vec![Node {
                 attributes: Attributes::Pointwise(node),
-                ..Node::default()
+                name: "identity".to_owned(),
+                compute_type: DataType::Float,
             }],
             ..Graph::default()
         }
