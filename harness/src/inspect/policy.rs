@@ -164,7 +164,7 @@ mod tests {
     #[case("exceptions:\n  - rule: export/std\n    reason: x\n  - {rule: export/st, reason: y}\n",
         &["p.yaml:4:12", "no such rule"])]
     #[case("exceptions: [{rule: export/std, reason: x, expires: soon}]\n",
-        &["p.yaml:1:54", "`soon` is no date"])]
+        &["p.yaml:1:53", "`soon` is no date"])]
     #[case("exceptions:\n  - rule: export/std\n", &["missing field `reason`", "p.yaml:2"])]
     #[case("exports:\n  allow: [fine, 'x[*']\n", &["p.yaml:2:17", "is no pattern"])]
     #[case("max-versions:\n  GLIBC: new\n", &["p.yaml:2:3", "is no version for GLIBC"])]

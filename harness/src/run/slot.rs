@@ -472,7 +472,12 @@ impl Unit<'_> {
         end.attempts = Some(1);
         let knobs = context.options.knobs.iter();
         end.knobs = knobs
-            .map(|knob| (knob.knob_id.clone(), crate::conform::knob::show(&knob.value)))
+            .map(|knob| {
+                (
+                    knob.knob_id.clone(),
+                    crate::conform::knob::show(&knob.value),
+                )
+            })
             .collect();
         end.reason = Some(finding.reason).filter(|reason| !reason.is_empty());
         end.phase = finding.phase;

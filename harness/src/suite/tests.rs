@@ -219,9 +219,12 @@ fn embedded_ids_are_canonical_and_in_a_suite() {
         }
     }
     let names = dnn_assay_suites::files();
-    for name in names.iter().filter(|name| !name.starts_with("tolerances/")) {
+    for name in &names {
         let root = format!("{}/suite.yaml", name.split('/').next().unwrap_or_default());
-        let text = dnn_assay_suites::file(&root).expect("each folder is a suite");
+        // Tolerances, claims and schemas are no suites.
+        let Some(text) = dnn_assay_suites::file(&root) else {
+            continue;
+        };
         let file = name.rsplit('/').next().unwrap_or_default();
         assert!(
             file == "suite.yaml" || text.contains(file),

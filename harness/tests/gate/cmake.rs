@@ -27,6 +27,8 @@ fn project(folder: &Path, faulty: bool, waivers: Option<&str>) {
     );
     fs::write(folder.join("CMakeLists.txt"), lists).unwrap();
     fs::write(folder.join("my_plugin.cpp"), source(faulty)).unwrap();
+    let map = text_of("plugins-under-test/cpp-example/exports.map");
+    fs::write(folder.join("exports.map"), map).unwrap();
     fs::write(folder.join("waivers.yaml"), waivers.unwrap_or_default()).unwrap();
 }
 

@@ -214,7 +214,13 @@ fn a_browser_paints_it_at_three_widths() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("report.html"), page(&synthetic(2_000))).unwrap();
+    let journal = synthetic(2_000);
+    fs::write(folder.path().join("report.html"), page(&journal)).unwrap();
+    let told = journal
+        .ends
+        .iter()
+        .filter(|end| !matches!(end.verdict, Verdict::Pass | Verdict::Unsupported));
+    let told = format!("100 of {} cases", told.count());
     let url = format!("file://{}/report.html", folder.path().display());
     let flags = [
         "--headless",
@@ -248,7 +254,7 @@ fn a_browser_paints_it_at_three_widths() {
     };
     let all = dom("");
     assert!(
-        all.contains("100 of 733 cases"),
+        all.contains(&told),
         "declined cases wait until they are asked for: {}",
         shown(&all)
     );

@@ -7,10 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign, Mul};
 
 /// What kernels compute in: `f32`, `f64`, or a type whose sums round in another way.
-pub trait Num:
-    Real + Default + Add<Output = Self> + Mul<Output = Self> + AddAssign
-{
-}
+pub trait Num: Real + Default + Add<Output = Self> + Mul<Output = Self> + AddAssign {}
 
 impl Num for f32 {}
 impl Num for f64 {}

@@ -306,9 +306,7 @@ impl<T: Lane> WithSimd for Work<'_, T> {
     fn with_simd<S: Simd>(self, simd: S) {
         // Conditions that are constant per instance come first: they keep the kernels that an
         // instance cannot need out of the binary.
-        if T::ALWAYS_FUSED {
-            self.with_step::<S, true>(simd);
-        } else if self.fused {
+        if T::ALWAYS_FUSED || self.fused {
             self.with_step::<S, true>(simd);
         } else {
             self.with_step::<S, false>(simd);
@@ -319,10 +317,8 @@ impl<T: Lane> WithSimd for Work<'_, T> {
 impl<T: Lane> Work<'_, T> {
     #[inline(always)]
     fn with_step<S: Simd, const FUSED: bool>(self, simd: S) {
-        if S::F64_LANES == 8 {
-            if self.block == 8 {
-                return self.blocks::<S, 8, 3, FUSED>(simd);
-            }
+        if S::F64_LANES == 8 && self.block == 8 {
+            return self.blocks::<S, 8, 3, FUSED>(simd);
         }
         match self.block {
             4 => self.blocks::<S, 4, 3, FUSED>(simd),

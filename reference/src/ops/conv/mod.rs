@@ -472,9 +472,9 @@ impl Scale {
     fn root(self, sum: f32) -> Option<f64> {
         match self {
             Self::Rooted => Some(f64::from(sum)),
-            Self::Squared(factor) => {
-                (sum >= SMALLEST_F32 && sum <= f32::MAX).then(|| f64::from(sum).sqrt() * factor)
-            }
+            Self::Squared(factor) => (SMALLEST_F32..=f32::MAX)
+                .contains(&sum)
+                .then(|| f64::from(sum).sqrt() * factor),
         }
     }
 }

@@ -195,9 +195,7 @@ impl<T: Lane> WithSimd for Work<'_, T> {
     fn with_simd<S: Simd>(self, simd: S) {
         // Conditions that are constant per instance come first: they keep the kernels that an
         // instance cannot need out of the binary.
-        if T::ALWAYS_FUSED {
-            self.with_step::<S, true>(simd);
-        } else if self.correlation.fused {
+        if T::ALWAYS_FUSED || self.correlation.fused {
             self.with_step::<S, true>(simd);
         } else {
             self.with_step::<S, false>(simd);
