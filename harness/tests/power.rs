@@ -1,6 +1,8 @@
 //! The kill table: that a sample of the mutants is caught, that the page of the documentation
 //! speaks of all of them, and, with `--ignored`, that every fault is caught.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::path::Path;
 use std::process::ExitCode;
 

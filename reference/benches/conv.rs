@@ -190,23 +190,23 @@ fn strided(dims: &[i64], values: &[f64]) -> Box<dyn Access> {
     })
 }
 
-/// `images` of an fprop, all threads.
-fn upstream_structured(problem: &Problem, values: &Values, images: i64) -> Vec<f32> {
-    let [x_dims, w_dims, mut y_dims] = problem.dims();
-    y_dims[0] = images;
+/// Some `elements` of an fprop, spread over the whole result, all threads.
+fn upstream_structured(problem: &Problem, values: &Values, elements: i64) -> Vec<f32> {
+    let [x_dims, w_dims, y_dims] = problem.dims();
     let (x, w) = (strided(&x_dims, &values[&1]), strided(&w_dims, &values[&2]));
-    let elements: i64 = y_dims.iter().product();
+    let step = y_dims.iter().product::<i64>() / elements;
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as i64;
     let chunk = (elements + threads - 1) / threads;
     let element = |index: i64| {
-        let at = unravel(&y_dims, index);
+        let at = unravel(&y_dims, index * step);
         let group = at[1] / problem.filters;
         let mut sum = 0.0f32;
         for channel in 0..problem.channels {
             let taps: i64 = w_dims[2..].iter().product();
             for tap in 0..taps {
                 let tap = unravel(&w_dims[2..], tap);
-                let mut seen = vec![at[0], group * problem.channels + channel];
+                let mut seen = Vec::with_capacity(at.len());
+                seen.extend([at[0], group * problem.channels + channel]);
                 let mut inside = true;
                 for axis in 0..tap.len() {
                     let i = at[2 + axis] + tap[axis] - problem.taps / 2;
@@ -214,7 +214,8 @@ fn upstream_structured(problem: &Problem, values: &Values, images: i64) -> Vec<f
                     seen.push(i);
                 }
                 if inside {
-                    let mut weight = vec![at[1], channel];
+                    let mut weight = Vec::with_capacity(at.len());
+                    weight.extend([at[1], channel]);
                     weight.extend(&tap);
                     sum += black_box(&x).get(&seen) * black_box(&w).get(&weight);
                 }
@@ -274,15 +275,17 @@ fn ratios(wanted: Option<&str>) {
             },
             5,
         );
-        // About a second of the slow loop, whole images, scaled up.
-        let per_image = problem.flops() / 2.0 / problem.batch as f64;
-        let images = ((4e6 / per_image) as i64).clamp(1, problem.batch);
+        // A part of the slow loop, scaled up; both sides give the best of several rounds.
+        let elements: i64 = graph.tensors[2].dims.iter().product();
+        let per_element = problem.flops() / 2.0 / elements as f64;
+        let part = ((4e6 / per_element) as i64).clamp(64, elements);
         let theirs = best(
             || {
-                black_box(upstream_structured(problem, &values, images));
+                black_box(upstream_structured(problem, &values, part));
             },
-            1,
-        ) * (problem.batch / images) as u32;
+            3,
+        )
+        .mul_f64(elements as f64 / part as f64);
         println!(
             "  {:<10} {:>9.3} ms  {:>6.1} GFLOP/s   structure of upstream {:>10.1} ms   {:>7.0}x",
             problem.name,

@@ -1,6 +1,8 @@
 //! What clang's HIP mode exports in spite of hidden visibility. Without a clang that knows AMD
 //! GPUs there is nothing to see, and the test says so.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::*;

@@ -1,6 +1,8 @@
 //! Libraries that everyone loads every day: the rules about loading and importing have nothing to
 //! say about them, apart from what is true and listed here with its reason.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::*;

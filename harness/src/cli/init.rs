@@ -30,7 +30,8 @@ pub fn init(args: InitArgs) -> Result<Exit, Error> {
     let mut run = default_run(scratch.path())?;
     run.loading = args.loading;
     let options = RunOptions::new(&run).map_err(Error::usage)?;
-    let sources = find_plugins(&[args.plugin.clone()], None, false).map_err(Error::usage)?;
+    let sources =
+        find_plugins(std::slice::from_ref(&args.plugin), None, false).map_err(Error::usage)?;
     let record = examine(0, &sources[0], &options)
         .map_err(Error::infrastructure)?
         .record;

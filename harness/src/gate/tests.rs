@@ -407,8 +407,10 @@ fn mistakes_in_hipdnns_configuration(#[case] text: &str, #[case] part: &str) {
 
 #[test]
 fn a_floor_names_its_engine() {
-    let mut gate = Gate::default();
-    gate.floors = vec![("MY_ENGINE".to_owned(), 2)];
+    let mut gate = Gate {
+        floors: vec![("MY_ENGINE".to_owned(), 2)],
+        ..Gate::default()
+    };
     assert_eq!(
         gate.unmet_floor(&samples::journal()),
         None,

@@ -1,5 +1,5 @@
 //! The first screen of a run, for people. Written with ANSI styles; print it through
-//! [`print`] or another `anstream` stream, which drops them where there is no terminal.
+//! [`print()`] or another `anstream` stream, which drops them where there is no terminal.
 
 use std::fmt::Write as _;
 use std::io;

@@ -181,7 +181,7 @@ pub fn placement(id: &str, memory: MemoryKind) -> Placement {
         return Placement::Middle;
     }
     // FNV's low bit depends on all bytes.
-    if dnn_assay_abi::engine_id(id).count_ones() % 4 == 0 {
+    if dnn_assay_abi::engine_id(id).count_ones().is_multiple_of(4) {
         Placement::Start
     } else {
         Placement::End

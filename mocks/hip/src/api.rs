@@ -374,8 +374,11 @@ fn launch(
     }
     stream.push(move || {
         std::thread::sleep(knobs().slow_kernel);
-        while hangs {
-            std::thread::sleep(Duration::from_secs(1));
+        if hangs {
+            // For ever: a kernel that never ends.
+            loop {
+                std::thread::sleep(Duration::from_secs(1));
+            }
         }
         let [x, y, z] = grid;
         for (z, y, x) in

@@ -78,9 +78,9 @@ fn at(trial: &Trial, index: usize) -> [usize; 4] {
 #[case::doubled(CONV, "part-doubled", |_: &Trial, y: &[f64], i: usize| if i % 50 == 7 { 2.0 * y[i] } else { y[i] })]
 #[case::single(CONV, "single-element", |_: &Trial, y: &[f64], i: usize| if i == 100 { y[i] + 3.0 } else { y[i] })]
 #[case::share(CONV, "channel-share", |t: &Trial, y: &[f64], i: usize| {
-    if at(t, i)[1] == 6 && i % 20 == 0 { 1.05 * y[i] } else { y[i] }
+    if at(t, i)[1] == 6 && i.is_multiple_of(20) { 1.05 * y[i] } else { y[i] }
 })]
-#[case::part_scaled(CONV, "part-scaled", |_: &Trial, y: &[f64], i: usize| if i % 3 == 0 { 1.05 * y[i] } else { y[i] })]
+#[case::part_scaled(CONV, "part-scaled", |_: &Trial, y: &[f64], i: usize| if i.is_multiple_of(3) { 1.05 * y[i] } else { y[i] })]
 #[case::flushed("pointwise.mul/f16/nchw/n4-c16-i16x16", "denormals-flushed",
     |_: &Trial, y: &[f64], i: usize| if y[i].abs() < 2f64.powi(-14) { 0.0 } else { y[i] })]
 #[case::truth("pointwise.cmp_gt/f32/nchw/n2-c5-i9x6", "scaled", |_: &Trial, y: &[f64], i: usize| 255.0 * y[i])]

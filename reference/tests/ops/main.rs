@@ -1,6 +1,8 @@
 //! The operations against a naive second implementation, and their uncertainty against engines
 //! that compute correctly in f32.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod batchnorm;
 mod chains;
 mod conv;

@@ -100,12 +100,12 @@ fn picture(page: &mut String, types: &str, histogram: &Histogram) {
         );
     }
     let bound = BELOW * WIDTH;
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<line class=\"bound\" x1=\"{bound}\" x2=\"{bound}\" y1=\"0\" y2=\"{0}\"/>\
          <line class=\"base\" x1=\"0\" x2=\"{1}\" y1=\"{0}\" y2=\"{0}\"/>\
          <text x=\"1\" y=\"89\">≤ 2⁻¹¹</text><text x=\"{bound}\" y=\"89\" text-anchor=\"middle\">1</text>\
-         <text x=\"{1}\" y=\"89\" text-anchor=\"end\">64+</text></svg></figure>\n",
+         <text x=\"{1}\" y=\"89\" text-anchor=\"end\">64+</text></svg></figure>",
         HEIGHT + 4.0,
         BINS * WIDTH
     );

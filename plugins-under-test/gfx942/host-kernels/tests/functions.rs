@@ -3,8 +3,11 @@
 
 use dnn_assay_gfx942_host_kernels::function;
 
+/// Name, number in the kernels, and the function in f64.
+type Function = (&'static str, u32, fn(f64) -> f64);
+
 /// Pointwise modes with hipDNN's numbers, and what they should be.
-const FUNCTIONS: &[(&str, u32, fn(f64) -> f64)] = &[
+const FUNCTIONS: &[Function] = &[
     ("erf", 15, libm::erf),
     ("exp", 16, libm::exp),
     ("log", 24, libm::log),
