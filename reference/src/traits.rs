@@ -23,7 +23,7 @@ pub enum Trait {
     Winograd,
     /// Convolution by FFT.
     Fft,
-    /// Variance as E[x²] − E[x]².
+    /// Variance as the mean of squares less the square of the mean.
     OnePassVariance,
     /// Subnormals are flushed to zero.
     FlushDenormals,

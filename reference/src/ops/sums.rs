@@ -57,9 +57,9 @@ impl SumBound {
     /// Whether the sum may be one-signed and even enough for linear growth, S unknown: every sum
     /// for which [`Self::grows_linearly`] holds is among these, with a Q that is off by a hundredth too.
     /// `root` is √K.
-    #[inline]
+    #[inline(always)]
     pub fn may_grow_linearly(&self, root: f64, y: f64, q: f64) -> bool {
-        self.linear || y.abs() > 0.79 * root * q
+        self.linear | (y.abs() > 0.79 * root * q)
     }
 
     /// The rule: S > 0.9·√K·Q and |y| > 0.9·S.

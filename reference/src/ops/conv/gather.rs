@@ -66,6 +66,14 @@ fn pad_axis<T: Lane>(
     // Lattice points g with 0 ≤ base + g·step < extent.
     let first = ((-base).max(0) as usize).div_ceil(step);
     let last = axis + 1 == source.dims.len();
+    if last && step == 1 && first < target.len() {
+        let seen = (base + first as i64) as usize;
+        let values = values.get(seen..).unwrap_or_default();
+        for (target, &value) in target[first..].iter_mut().zip(values) {
+            *target = convert(value);
+        }
+        return;
+    }
     for point in first..source.dims[axis] {
         let at = base + (point * step) as i64;
         if at >= extent {

@@ -1,6 +1,7 @@
 //! Convolution in its three directions: values in f64, and an uncertainty from the squares of the
 //! same products.
 
+mod bound;
 mod direct;
 mod gather;
 mod geometry;
@@ -11,10 +12,11 @@ mod wgrad;
 pub(crate) use direct::Direction;
 pub(crate) use geometry::{Geometry, Window};
 
-use crate::estimate::{Estimate, above, round_up};
+use crate::estimate::{Estimate, round_up};
 use crate::ops::operand::{Operand, any_overflow};
 use crate::ops::sums::SumBound;
 use crate::parallel;
+use bound::{Rule, Scale, Squares, repeated};
 use gather::{Product, Sums};
 use lane::Lane;
 use lattice::Lattice;
@@ -24,16 +26,10 @@ use wgrad::Correlation;
 
 /// Terms up to which a sum of squares in f32 is within the margin that [`MARGIN`] gives.
 const F32_TERMS: f64 = 1e5;
-/// Q comes from squares summed in f32; the bound enlarges it by this.
-const MARGIN: f64 = 1.02;
 /// What a term by itself, an element of a pass and a term in a pass cost, roughly, in nanoseconds.
 const TERM: f64 = 15.0;
 const PASS_ELEMENT: f64 = 5.0;
 const PASS_TERM: f64 = 0.15;
-/// Elements per task at least.
-const ROW: usize = 4096;
-/// A scaled sum of squares below this may have lost terms to underflow.
-const SMALLEST_F32: f32 = 1e-30;
 
 /// A convolution: the operands in the order of [`Geometry::terms`].
 pub(crate) struct Convolution<'a> {
@@ -85,48 +81,22 @@ impl Convolution<'_> {
         passes: &Passes<'_>,
         value: &[f64],
     ) -> (Vec<f32>, Vec<crate::Alternative>, usize) {
-        let counts = self.geometry.term_counts(self.direction);
+        let counts = repeated(self.geometry.term_counts(self.direction));
         let roots: Vec<f64> = counts.iter().map(|terms| terms.sqrt()).collect();
         let most = counts.iter().copied().fold(0.0, f64::max);
         let Squares { sums, scale } = passes.squares(most);
         let mut error = sums;
         let rule = Rule {
             bound: &self.bound,
+            scale,
             extra: if self.rounds_inputs {
                 8.0 * self.bound.roundoff()
             } else {
                 0.0
             },
         };
-        let rows = (ROW / counts.len()).max(1) * counts.len();
         // The sum of squares becomes the error in place; what needs more than that is listed.
-        let finish = |(row, (error, value)): (usize, (&mut [f32], &[f64]))| {
-            let mut listed = Vec::new();
-            let planes = error
-                .chunks_mut(counts.len())
-                .zip(value.chunks(counts.len()));
-            for (plane, (error, value)) in planes.enumerate() {
-                let first = row * rows + plane * counts.len();
-                let places = counts.iter().zip(&roots);
-                for (at, ((error, &y), place)) in
-                    error.iter_mut().zip(value).zip(places).enumerate()
-                {
-                    let q = scale.root(*error);
-                    *error = rule.random((*place.0, *place.1), y, q.unwrap_or(0.0));
-                    if q.is_none_or(|q| rule.needs_sum(*place.1, y, q)) && *place.0 > 0.0 {
-                        listed.push((first + at, q));
-                    }
-                }
-            }
-            listed
-        };
-        let listed: Vec<(usize, Option<f64>)> = if parallel::worthwhile(value.len()) {
-            let rows = error.par_chunks_mut(rows).zip(value.par_chunks(rows));
-            rows.enumerate().flat_map_iter(finish).collect()
-        } else {
-            let rows = error.chunks_mut(rows).zip(value.chunks(rows));
-            rows.enumerate().flat_map(finish).collect()
-        };
+        let listed = rule.assess(&mut error, value, &counts, &roots);
         let place = |index: usize| (counts[index % counts.len()], roots[index % counts.len()]);
         let listed = passes.found_again(listed, |index, q| {
             error[index] = rule.random(place(index), value[index], q);
@@ -447,55 +417,6 @@ impl<'a> Passes<'a> {
                 None => found.next().filter(|&q| keep(index, q)).map(|q| (index, q)),
             })
             .collect()
-    }
-}
-
-/// Sums of squares as they came out of a pass.
-struct Squares {
-    sums: Vec<f32>,
-    scale: Scale,
-}
-
-/// What a number of [`Squares`] means.
-#[derive(Clone, Copy)]
-enum Scale {
-    /// Q itself.
-    Rooted,
-    /// (Q / factor)², of scaled operands.
-    Squared(f64),
-}
-
-impl Scale {
-    /// Q to one part in a hundred (see [`MARGIN`]); `None` where terms may have been lost to
-    /// underflow, or the sum overflowed.
-    #[inline(always)]
-    fn root(self, sum: f32) -> Option<f64> {
-        match self {
-            Self::Rooted => Some(f64::from(sum)),
-            Self::Squared(factor) => (SMALLEST_F32..=f32::MAX)
-                .contains(&sum)
-                .then(|| f64::from(sum).sqrt() * factor),
-        }
-    }
-}
-
-/// The bound of an element whose S is not known.
-struct Rule<'a> {
-    bound: &'a SumBound,
-    /// Times Q: what rounding the inputs adds.
-    extra: f64,
-}
-
-impl Rule<'_> {
-    #[inline(always)]
-    fn random(&self, (terms, root): (f64, f64), y: f64, q: f64) -> f32 {
-        above(self.bound.rooted(terms, root, y, MARGIN * q) + self.extra * q)
-    }
-
-    /// Whether S decides: the growth may be linear, or partial sums may overflow.
-    #[inline(always)]
-    fn needs_sum(&self, root: f64, y: f64, q: f64) -> bool {
-        q > 0.0 && (self.bound.may_grow_linearly(root, y, q) || root * q >= self.bound.overflow)
     }
 }
 

@@ -1,0 +1,144 @@
+//! From sums of squares to errors: the part of the bound that touches every element.
+
+use crate::estimate::above;
+use crate::ops::sums::SumBound;
+use crate::parallel;
+use pulp::Arch;
+use rayon::prelude::*;
+
+/// Q comes from squares summed in f32; the bound enlarges it by this.
+const MARGIN: f64 = 1.02;
+/// Elements per task at least.
+const TASK: usize = 4096;
+/// A scaled sum of squares below this may have lost terms to underflow.
+const SMALLEST_F32: f32 = 1e-30;
+/// Entries that a repeating table has at least, so that loops over it are long.
+const TABLE: usize = 256;
+
+/// A table that repeats over the elements, as many times as it takes to be long.
+pub(super) fn repeated(table: Vec<f64>) -> Vec<f64> {
+    let times = TABLE.div_ceil(table.len().max(1)).max(1);
+    table.repeat(times)
+}
+
+/// Sums of squares as they came out of a pass.
+pub(super) struct Squares {
+    pub sums: Vec<f32>,
+    pub scale: Scale,
+}
+
+/// What a number of [`Squares`] means.
+#[derive(Clone, Copy)]
+pub(super) enum Scale {
+    /// Q itself.
+    Rooted,
+    /// (Q / factor)², of scaled operands.
+    Squared(f64),
+}
+
+/// The bound of an element whose S is not known.
+pub(super) struct Rule<'a> {
+    pub bound: &'a SumBound,
+    pub scale: Scale,
+    /// Times Q: what rounding the inputs adds.
+    pub extra: f64,
+}
+
+impl Rule<'_> {
+    /// Turns sums of squares into errors, and lists the elements that need more than that: with
+    /// their Q where S decides, without where Q is lost. `counts` and `roots` repeat over the
+    /// elements.
+    pub fn assess(
+        &self,
+        error: &mut [f32],
+        value: &[f64],
+        counts: &[f64],
+        roots: &[f64],
+    ) -> Vec<(usize, Option<f64>)> {
+        let period = counts.len();
+        let size = (TASK / period).max(1) * period;
+        let arch = Arch::new();
+        let task = |(task, (error, value)): (usize, (&mut [f32], &[f64]))| {
+            let mut listed = Vec::new();
+            let mut asks = vec![false; period];
+            let planes = error.chunks_mut(period).zip(value.chunks(period));
+            for (plane, (error, value)) in planes.enumerate() {
+                let first = task * size + plane * period;
+                let asks = &mut asks[..error.len()];
+                arch.dispatch(|| self.plane((&mut *error, &mut *asks), value, counts, roots));
+                for (at, _) in asks.iter().enumerate().filter(|&(_, &asks)| asks) {
+                    let question = self.question(&mut error[at], value[at], counts[at], roots[at]);
+                    listed.extend(question.map(|q| (first + at, q)));
+                }
+            }
+            listed
+        };
+        if parallel::worthwhile(value.len()) {
+            let tasks = error.par_chunks_mut(size).zip(value.par_chunks(size));
+            tasks.enumerate().flat_map_iter(task).collect()
+        } else {
+            let tasks = error.chunks_mut(size).zip(value.chunks(size));
+            tasks.enumerate().flat_map(task).collect()
+        }
+    }
+
+    /// Turns the sums of squares of a plane into errors, and marks those that need more than that;
+    /// they keep their sum of squares.
+    #[inline(always)]
+    fn plane(
+        &self,
+        (error, asks): (&mut [f32], &mut [bool]),
+        value: &[f64],
+        counts: &[f64],
+        roots: &[f64],
+    ) {
+        let places = counts.iter().zip(roots);
+        let elements = error.iter_mut().zip(asks).zip(value);
+        for (((error, asks), &y), (&terms, &root)) in elements.zip(places) {
+            let sum = *error;
+            let (q, lost) = self.root(sum);
+            *asks = lost | self.needs_sum(root, y, q);
+            let bound = self.random((terms, root), y, q);
+            *error = if *asks { sum } else { bound };
+        }
+    }
+
+    /// Decides a marked element: its error from what is known, and its Q if S is needed too,
+    /// `Some(None)` if Q itself is lost.
+    fn question(&self, error: &mut f32, y: f64, terms: f64, root: f64) -> Option<Option<f64>> {
+        if terms == 0.0 {
+            *error = 0.0;
+            return None;
+        }
+        let (q, lost) = self.root(*error);
+        if lost {
+            return Some(None);
+        }
+        *error = self.random((terms, root), y, q);
+        Some(Some(q))
+    }
+
+    /// Q to one part in a hundred (see [`MARGIN`]), and whether terms may have been lost to
+    /// underflow, or the sum overflowed.
+    #[inline(always)]
+    fn root(&self, sum: f32) -> (f64, bool) {
+        match self.scale {
+            Scale::Rooted => (f64::from(sum), false),
+            Scale::Squared(factor) => {
+                let kept = (SMALLEST_F32..=f32::MAX).contains(&sum);
+                (f64::from(sum).sqrt() * factor, !kept)
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn random(&self, (terms, root): (f64, f64), y: f64, q: f64) -> f32 {
+        above(self.bound.rooted(terms, root, y, MARGIN * q) + self.extra * q)
+    }
+
+    /// Whether S decides: the growth may be linear, or partial sums may overflow.
+    #[inline(always)]
+    pub fn needs_sum(&self, root: f64, y: f64, q: f64) -> bool {
+        (q > 0.0) & (self.bound.may_grow_linearly(root, y, q) | (root * q >= self.bound.overflow))
+    }
+}
