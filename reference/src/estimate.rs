@@ -94,7 +94,10 @@ mod tests {
     fn rounds_up_never_down() {
         for x in [0.0, 1.0, 0.1, 1e-50, 1.0 + 1e-12, 3e38, 1e39, f64::INFINITY] {
             assert!(f64::from(round_up(x)) >= x, "{x}");
-            assert!(f64::from(above(x)) >= x && f64::from(above(x)) <= x * (1.0 + 4e-7) + 3e-45);
+            assert!(f64::from(above(x)) >= x, "{x}");
+            // Beyond f32's range the only bound is infinity.
+            let close = f64::from(above(x)) <= x * (1.0 + 4e-7) + 3e-45;
+            assert!(close || x > f64::from(f32::MAX), "{x}");
         }
         assert_eq!(round_up(1.0), 1.0);
         assert_eq!(round_up(1.0 + 1e-12), 1.0f32.next_up());
