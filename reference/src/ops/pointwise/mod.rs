@@ -259,8 +259,8 @@ impl Pointwise<'_> {
         };
         if let Some(result) = textbook::run(&rounding, self.mode, &self.parameters, a.at, b.at) {
             doubt.error = result.carried;
-            // Storing a correctly rounded result in the type it has is the final rounding.
-            if !(result.correct && self.output_type == self.precision.data_type) {
+            // Storing the result of a single step in the type it has is that step's own rounding.
+            if !(self.ends_in_one_step() && self.output_type == self.precision.data_type) {
                 doubt.error += result.own;
             }
             if pointwise(self.mode).category == Category::Transcendental {
@@ -280,6 +280,18 @@ impl Pointwise<'_> {
             doubt.undecided = spread.undecided;
         }
         doubt
+    }
+
+    /// Whether every form of the formula ends in the same correctly rounded step.
+    fn ends_in_one_step(&self) -> bool {
+        use PointwiseMode::*;
+        let steps = match self.mode {
+            Add | AddSquare | Sub | Mul => self.functions.arithmetic,
+            Div | Reciprocal => self.functions.divide,
+            Sqrt => self.functions.sqrt,
+            _ => return false,
+        };
+        steps <= 1.0
     }
 
     /// What the formula gives when its steps overflow.

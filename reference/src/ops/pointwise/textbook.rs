@@ -1,5 +1,8 @@
 //! The textbook formulas, step by step, on a machine that is told of every step: one machine
 //! tracks rounding, another overflow.
+//!
+//! Where a formula has two usual forms (x/(1 + e⁻ˣ) and x·σ(x); division by β and multiplication
+//! with 1/β), the one with more steps stands here: its bound covers both.
 
 use super::value::{GELU_CUBIC, SQRT_2_OVER_PI};
 use crate::arithmetic::{FunctionErrors, Precision};
@@ -91,10 +94,10 @@ pub(super) fn run<M: Machine>(
             if beta == 1.0 {
                 log
             } else {
-                m.div(log, m.exact(beta))
+                m.mul(log, m.constant(1.0 / beta))
             }
         }
-        SwishFwd => m.div(x, growth(m, times(m, p.swish_beta, x))),
+        SwishFwd => m.mul(x, logistic(m, times(m, p.swish_beta, x))),
         _ => return backward(m, mode, p, x, (b, y)),
     })
 }
@@ -121,7 +124,7 @@ fn backward<M: Machine>(
             let t = m.call(Function::Tanh, x);
             m.sub(one, m.mul(t, t))
         }
-        SoftplusBwd => return Some(m.div(dy, growth(m, times(m, p.softplus_beta, x)))),
+        SoftplusBwd => logistic(m, times(m, p.softplus_beta, x)),
         SwishBwd => {
             let z = times(m, p.swish_beta, x);
             let s = logistic(m, z);
@@ -167,10 +170,10 @@ fn logistic<M: Machine>(m: &M, z: M::Number) -> M::Number {
     m.div(m.exact(1.0), growth(m, z))
 }
 
-/// √(2/π)·(x + 0.044715·x³).
+/// √(2/π)·(x + 0.044715·x³), as x·(1 + 0.044715·x²): one step more than the other form.
 fn gelu_argument<M: Machine>(m: &M, x: M::Number) -> M::Number {
-    let cube = m.mul(m.mul(x, x), x);
-    let sum = m.add(x, m.mul(m.constant(GELU_CUBIC), cube));
+    let square = m.mul(m.constant(GELU_CUBIC), m.mul(x, x));
+    let sum = m.mul(x, m.add(m.exact(1.0), square));
     m.mul(m.constant(SQRT_2_OVER_PI), sum)
 }
 
@@ -183,8 +186,6 @@ pub(super) struct Tracked {
     pub carried: f64,
     /// Error of the last step.
     pub own: f64,
-    /// The last step is rounded correctly, so that storing it in the compute type adds nothing.
-    pub correct: bool,
     /// Some step may overflow.
     pub overflows: bool,
 }
@@ -223,7 +224,6 @@ impl Rounding<'_> {
             value,
             carried,
             own,
-            correct: steps <= 1.0,
             overflows: overflows || value.abs() + carried + own >= self.precision.overflow,
         }
     }
@@ -237,7 +237,6 @@ impl Machine for Rounding<'_> {
             value,
             carried: 0.0,
             own: 0.0,
-            correct: false,
             overflows: false,
         }
     }
