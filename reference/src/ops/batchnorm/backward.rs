@@ -140,10 +140,11 @@ impl Backward<'_> {
             inverse,
             inverse_error,
             dbias,
-            dbias_error: bounds.long(count, dbias, dbias_q, dbias_s) + carried_dbias,
+            dbias_error: bounds.long(count, [dbias, dbias_q, dbias_s], shape.repetition(c, dy))
+                + carried_dbias,
             dscale,
             // Each term has three roundings of its own; an error of the mean moves every x̂ alike.
-            dscale_error: bounds.long(count, dscale, dscale_q, dscale_s)
+            dscale_error: bounds.long(count, [dscale, dscale_q, dscale_s], 1.0)
                 + 12.0 * u * dscale_q
                 + inverse * mean_error * (dbias.abs() + carried_dbias)
                 + inverse_error * (dscale.abs() + carried_dscale)

@@ -72,6 +72,30 @@ impl Shape {
             .sum()
     }
 
+    /// How much faster than √M the roundings of a channel's sums grow because values repeat:
+    /// √(1 + M·ρ), where ρ is the share of equal pairs among some of the channel's values.
+    ///
+    /// While a partial sum stays within a binade, adding the same value rounds by the same amount.
+    /// Of M terms with few different values, as f16 and bf16 hold them far from 0, the roundings
+    /// are those of the different values, each as often as it occurs.
+    pub fn repetition(&self, channel: usize, values: &[f64]) -> f64 {
+        let count = self.count();
+        let mut sample = [0.0f64; SAMPLE];
+        let sample = &mut sample[..count.min(SAMPLE)];
+        let taken = sample.len();
+        for (i, value) in sample.iter_mut().enumerate() {
+            let at = i * count / taken;
+            *value = values[self.start(at / self.plane, channel) + at % self.plane];
+        }
+        sample.sort_unstable_by(f64::total_cmp);
+        let equal: usize = sample
+            .chunk_by(|a, b| a == b)
+            .map(|run| run.len() * (run.len() - 1))
+            .sum();
+        let pairs = (taken * taken.saturating_sub(1)).max(1);
+        (1.0 + count as f64 * equal as f64 / pairs as f64).sqrt()
+    }
+
     /// `f(channel)` for every channel.
     pub fn each_channel<T: Send>(&self, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
         if parallel::worthwhile(self.elements()) {
@@ -155,6 +179,9 @@ impl Shape {
     }
 }
 
+/// Values of a channel that [`Shape::repetition`] compares with each other.
+const SAMPLE: usize = 512;
+
 /// The arithmetic of a batchnorm node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds<'a> {
@@ -180,12 +207,14 @@ impl Bounds<'_> {
         self.sum.random(3.0, y, (a * a + b * b + c * c).sqrt())
     }
 
-    /// A long sum, by the rule for its growth.
-    pub fn long(&self, terms: f64, y: f64, q: f64, s: f64) -> f64 {
+    /// A long sum of values that repeat (see [`Shape::repetition`]), by the rule for its growth.
+    pub fn long(&self, terms: f64, [y, q, s]: [f64; 3], repetition: f64) -> f64 {
+        let worst = self.sum.worst(terms, y, q, s);
         if self.sum.grows_linearly(terms, y, q, s) {
-            self.sum.worst(terms, y, q, s)
+            worst
         } else {
-            self.sum.random(terms, y, q)
+            let random = self.sum.random(terms, y, q);
+            random.max(worst.min(random * repetition))
         }
     }
 }

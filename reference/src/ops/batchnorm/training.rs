@@ -74,15 +74,17 @@ impl Statistics {
             (shape.sum(c, error) / count, shape.sum(c, change) / count)
         };
         let sum = mean * count;
+        let repetition = shape.repetition(c, values);
+        let magnitude = shape.sum(c, |i| values[i].abs());
+        let random = bounds.sum.random(count, sum, q);
+        let worst = bounds.sum.worst(count, sum, q, magnitude);
         let sum_error = if mean.abs() > STEADY * variance.sqrt() {
-            bounds
-                .sum
-                .worst(count, sum, q, shape.sum(c, |i| values[i].abs()))
+            worst
         } else {
-            bounds.sum.random(count, sum, q)
+            random.max(worst.min(random * repetition))
         };
         let mean_error = sum_error / count + bounds.u() * mean.abs() + input;
-        let variance_error = bounds.long(count, squares, fourth, squares) / count
+        let variance_error = bounds.long(count, [squares, fourth, squares], repetition) / count
             + 4.0 * bounds.u() * variance
             + mean_error * mean_error
             + input_variance;
