@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod conform;
 pub mod discover;
+pub mod dump;
 pub mod exit;
 pub mod gate;
 pub mod inspect;

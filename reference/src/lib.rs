@@ -20,7 +20,7 @@ mod parallel;
 mod traits;
 
 pub use arithmetic::{Arithmetic, FunctionErrors};
-pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, compare};
+pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, bounds, compare};
 pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};
 pub use evaluate::{EvalError, Evaluation, evaluate};

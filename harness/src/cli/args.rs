@@ -70,6 +70,8 @@ pub enum Command {
     Inspect(Box<crate::inspect::args::InspectArgs>),
     /// Check the contracts of the plugin ABI, and plugins beside each other
     Conform(Box<crate::conform::args::ConformArgs>),
+    /// Judge dumps of failing cases again, without a plugin or a device
+    Replay(ReplayArgs),
     /// Show the GPUs that the drivers here offer, or why they offer none
     Device(DeviceArgs),
     /// Tools for those who work on this program
@@ -285,6 +287,10 @@ pub struct OutputArgs {
         hide_env_values = true
     )]
     pub step_summary: Option<PathBuf>,
+    /// Keep graph, inputs, expected, bound and outputs of failing cases below this folder, for
+    /// `dnn-assay replay` and for Python
+    #[arg(long, value_name = "DIR")]
+    pub dump_on_fail: Option<PathBuf>,
     /// Plain lines instead of a progress bar
     #[arg(long)]
     pub plain: bool,
@@ -344,6 +350,14 @@ pub struct ReportArgs {
     /// Append a summary in Markdown to this file, and name failures as annotations
     #[arg(long, value_name = "FILE")]
     pub step_summary: Option<PathBuf>,
+}
+
+/// Arguments of `replay`.
+#[derive(Args, Debug)]
+pub struct ReplayArgs {
+    /// A dump of `run --dump-on-fail`, or the folder of several
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 /// Arguments of `init`.

@@ -15,6 +15,7 @@ mod init;
 mod inspect;
 mod list;
 mod matrix;
+mod replay;
 mod report;
 mod reports;
 mod run;
@@ -55,6 +56,7 @@ where
         Command::List(args) => list::list(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Report(args) => report::report(&args),
+        Command::Replay(args) => replay::replay(&args),
         Command::Init(args) => init::init(args),
         Command::Claims(args) => claims::claims(*args),
         Command::Matrix(args) => matrix::matrix(*args),

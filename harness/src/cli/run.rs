@@ -10,6 +10,7 @@ use super::configure;
 use super::reports::Reports;
 use super::select::{DEFAULT_SUITE, select};
 use super::{Error, is_coloured};
+use crate::dump::Dumper;
 use crate::exit::Exit;
 use crate::gate::Gate;
 use crate::journal::{self, Infra, InfraKind, Journal, Record, RunEnd};
@@ -105,6 +106,10 @@ fn prepare_and_run(
     let device = start.device.clone().unwrap_or_default();
     context.gate = gate;
     context.gate.on_device(device.arch, device.rocm);
+    if let Some(folder) = &args.output.dump_on_fail {
+        let dumper = Dumper::new(folder, start.clone());
+        context.dumper = Some(dumper.map_err(|e| Error::usage(format!("--dump-on-fail {e}")))?);
+    }
     context.journal.append(&Record::RunStart(Box::new(start)))?;
     note_unmatched(&args, &context, &suite)?;
     for stage in stages {
@@ -169,6 +174,7 @@ fn context(args: &RunArgs, options: RunOptions) -> Result<Context, Error> {
     Ok(Context {
         journal: Log::create(&args.output.out.join(JOURNAL), progress)?,
         gate: Gate::default(),
+        dumper: None,
         stop: Stop::new(limits.budget, limits.max_fails, on_interrupt()),
         options,
         rules,

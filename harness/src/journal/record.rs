@@ -280,6 +280,9 @@ pub struct CaseEnd {
     /// Remarks that change no verdict.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Folder of the dump, where one was written.
+    #[serde(default)]
+    pub dump: Option<String>,
     /// SHA-256 of the output bytes, hexadecimal.
     #[serde(default)]
     pub determinism_hash: Option<String>,
@@ -472,6 +475,7 @@ impl CaseEnd {
             diagnosis: Vec::new(),
             decoys_accepted: Vec::new(),
             notes: Vec::new(),
+            dump: None,
             determinism_hash: None,
             workspace: None,
             times: Times::default(),

@@ -67,6 +67,10 @@ pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
         "reproduce",
         &reproduction(journal, &UnitKey::of_end(end)),
     );
+    if let Some(dump) = &end.dump {
+        let command = format!("dnn-assay replay {}", quoted(dump));
+        line(&mut out, "dump", &command);
+    }
     log_lines(&mut out, &end.log_tail);
     clean(&out)
 }

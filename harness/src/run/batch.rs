@@ -89,6 +89,7 @@ pub fn run_batch(batch: &Batch) -> Result<Journal, BatchError> {
         options,
         rules,
         gate: crate::gate::Gate::default(),
+        dumper: None,
     };
     let criterion = format!("{:?}", args.criterion).to_lowercase();
     let start = run_start(&context.options, &batch.cases, &criterion);

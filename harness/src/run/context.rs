@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use super::options::RunOptions;
 use super::stop::Stop;
 use crate::cli::args::FailOn;
+use crate::dump::Dumper;
 use crate::gate::Gate;
 use crate::journal::{CaseEnd, CaseStart, Infra, JournalWriter, Record};
 use crate::judge::Rules;
@@ -26,6 +27,8 @@ pub struct Context {
     pub stop: Stop,
     /// Claims, waivers and floors.
     pub gate: Gate,
+    /// Where failing cases are dumped.
+    pub dumper: Option<Dumper>,
 }
 
 /// The journal, and the line that people watch while it grows.
@@ -86,19 +89,21 @@ impl Log {
 }
 
 impl Context {
-    /// Writes the end of a case after claims and waivers; counts it if it is red.
+    /// Writes the end of a case after claims and waivers; counts it if it is red, and shows it to
+    /// `red` before it is written.
     ///
     /// A worker that died while the user was interrupting the run says nothing of the plugin.
     ///
     /// # Errors
     /// What the journal's file says.
-    pub fn case_end(&self, mut end: CaseEnd) -> io::Result<()> {
+    pub fn case_end(&self, mut end: CaseEnd, red: impl FnOnce(&mut CaseEnd)) -> io::Result<()> {
         if self.stop.interrupted() && matches!(end.verdict, Verdict::Crash(_)) {
             end.verdict = Verdict::NotRun(NotRunReason::Interrupted);
         }
         self.gate.apply(&mut end);
         if end.verdict.is_red() || self.is_made_red(&end.verdict) {
             self.stop.count_failure();
+            red(&mut end);
         }
         self.journal.append(&Record::CaseEnd(Box::new(end)))
     }

@@ -62,6 +62,9 @@ pub fn run(context: &Context, sources: &[PluginSource], suite: &Suite) -> Result
         let engines = examined.subject.as_ref().map(|s| s.engines.len());
         examined.record.planned = engines.map(|n| (n * suite.cases.len()) as u64);
         context.gate.see_plugin(&examined.record);
+        if let Some(dumper) = &context.dumper {
+            dumper.see_plugin(&examined.record);
+        }
         context
             .journal
             .append(&Record::Plugin(Box::new(examined.record)))?;

@@ -7,11 +7,12 @@ use dnn_assay_device::{ArenaError, Run, Snapshot};
 use dnn_assay_graph::Graph;
 use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::wire::{EngineConfig, write_engine_config};
-use dnn_assay_reference::Evaluation;
+use dnn_assay_reference::{Evaluation, exact};
 
 use super::context::Context;
 use super::prepared::{self, Prepared, Unprepared};
 use super::subject::Subject;
+use crate::dump;
 use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, Times, UnitKey};
 use crate::judge::{Finding, judge_calls, judge_memory, judge_repeats, judge_values};
 use crate::plan::Engine;
@@ -174,8 +175,11 @@ impl<'a> Slot<'a> {
             Ok(first) => first,
             Err(finding) => return self.end(unit.end(self.context, finding, Depth::Applicable)),
         };
-        let end = self.judge(&unit, prepared, evaluation, first, times)?;
-        self.end(end)
+        let end = self.judge(&unit, prepared, evaluation, &first, times)?;
+        let evaluation = evaluation.as_ref();
+        self.end_with(end, |end| {
+            dump(self.context, case, prepared, evaluation, &first, end);
+        })
     }
 
     /// A case that the run does not reach.
@@ -273,7 +277,7 @@ impl<'a> Slot<'a> {
         unit: &Unit<'_>,
         prepared: &Prepared,
         evaluation: &mut Option<Evaluation>,
-        first: Execution,
+        first: &Execution,
         mut times: Times,
     ) -> Result<CaseEnd, SlotError> {
         record_times(&first.outcome, &mut times);
@@ -454,9 +458,14 @@ impl<'a> Slot<'a> {
         })
     }
 
-    fn end(&self, mut end: CaseEnd) -> Result<(), SlotError> {
+    fn end(&self, end: CaseEnd) -> Result<(), SlotError> {
+        self.end_with(end, |_| ())
+    }
+
+    /// As [`Slot::end`]; `red` sees a case that makes the run red before it is written.
+    fn end_with(&self, mut end: CaseEnd, red: impl FnOnce(&mut CaseEnd)) -> Result<(), SlotError> {
         end.plugin = self.subject.index;
-        Ok(self.context.case_end(end)?)
+        Ok(self.context.case_end(end, red)?)
     }
 }
 
@@ -491,6 +500,41 @@ impl Unit<'_> {
             end.line = self.case.origin.line();
         }
         end
+    }
+}
+
+/// Keeps all that is known of a failing case, where the run asks for it. A dump that cannot be
+/// written is said and changes nothing.
+fn dump(
+    context: &Context,
+    case: &SuiteCase,
+    prepared: &Prepared,
+    evaluation: Option<&Evaluation>,
+    first: &Execution,
+    end: &mut CaseEnd,
+) {
+    let Some(dumper) = &context.dumper else {
+        return;
+    };
+    let integer = case.case.fill() == Fill::Integer;
+    let exactness = evaluation
+        .filter(|_| integer)
+        .map(|evaluation| exact::applies(&prepared.graph, &prepared.values, evaluation));
+    let rules = &context.rules;
+    let failed = dump::Failed {
+        graph: &prepared.graph,
+        fill: case.case.fill().name(),
+        inputs: &prepared.values,
+        evaluation,
+        criterion: &|tensor| {
+            let criterion = rules.criterion(&prepared.graph, tensor, exactness.as_ref());
+            criterion.unwrap_or_default()
+        },
+        snapshot: first.snapshot.as_ref(),
+    };
+    if let Err(error) = dumper.dump(&failed, end) {
+        end.dump = None;
+        end.notes.push(format!("not dumped: {error}"));
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod binary;
 mod cases;
+mod dump;
 mod environment;
 mod examples;
 mod files;

@@ -127,3 +127,30 @@ pub fn run_fault(fault: &str, more: &[&str]) -> Ran {
 pub fn plugin_bytes() -> Vec<u8> {
     std::fs::read(mock()).unwrap()
 }
+
+/// The CPU engine with one fault, named by `--env DNN_ASSAY_MUTANT=…`; without it, the CPU engine.
+pub fn mutants() -> PathBuf {
+    let program = Path::new(PROGRAM);
+    let folder = program.parent().unwrap();
+    let places = ["", "deps"].map(|place| folder.join(place).join("libdnn_assay_mutants.so"));
+    let found = places.iter().find(|path| path.is_file());
+    found
+        .unwrap_or_else(|| panic!("none of {places:?} is there; cargo builds it for the tests"))
+        .clone()
+}
+
+/// Runs the program on the mutant library with this fault.
+pub fn run_mutant(fault: &str, command: &str, more: &[&str]) -> Ran {
+    let library = mutants();
+    let variable = format!("DNN_ASSAY_MUTANT={fault}");
+    let mut arguments = vec![command];
+    arguments.extend(match command {
+        "run" => vec![library.to_str().unwrap()],
+        _ => vec!["--plugin", library.to_str().unwrap()],
+    });
+    if !fault.is_empty() {
+        arguments.extend(["--env", &variable]);
+    }
+    arguments.extend(more);
+    run(&arguments)
+}

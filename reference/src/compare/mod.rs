@@ -7,7 +7,7 @@ mod pass;
 mod ulp;
 
 pub use comparison::{Comparison, Element, Mismatch, Note};
-pub use pass::compare;
+pub use pass::{bounds, compare};
 pub use ulp::UlpHistogram;
 
 pub(crate) use judge::{Judge, Sample};

@@ -61,6 +61,25 @@ pub fn compare(
     Ok(figures.into_comparison(tensor, *criterion))
 }
 
+/// The largest error that `criterion` lets pass, for each element in logical order. Rules of the
+/// whole tensor and of bits have no such number: theirs is that of [`Criterion::Bound`].
+pub fn bounds(tensor: &Tensor, estimate: &Estimate, criterion: &Criterion) -> Vec<f64> {
+    let judge = Judge::new(*criterion, tensor.data_type);
+    let elements = estimate.value.iter().zip(&estimate.error).enumerate();
+    let bound = |(index, (&value, &error)): (usize, (&f64, &f32))| {
+        let rounded = crate::dtype::round(tensor.data_type, value);
+        let sample = Sample {
+            value,
+            error: f64::from(error),
+            rounded,
+            got: value,
+            ulps: Some(0),
+        };
+        judge.judge(index, &sample, estimate).bound
+    };
+    elements.map(bound).collect()
+}
+
 struct Work<'a> {
     view: &'a View,
     estimate: &'a Estimate,

@@ -1,0 +1,93 @@
+//! The form of a dump: three files in a folder.
+
+use dnn_assay_graph::{DataType, Tensor};
+use safetensors::Dtype;
+use serde::{Deserialize, Serialize};
+
+use crate::journal::{CaseEnd, PluginRecord, RunStart};
+
+/// The version of the form.
+pub const SCHEMA: u32 = 1;
+/// What the dump is: a [`Manifest`] in JSON.
+pub const DUMP_FILE: &str = "dump.json";
+/// The graph, in the JSON of bundles.
+pub const GRAPH_FILE: &str = "graph.json";
+/// The tensors, packed in logical order.
+pub const TENSORS_FILE: &str = "tensors.safetensors";
+
+/// The content of [`DUMP_FILE`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The fill of the case: with `int`, outputs are judged bit for bit where that applies.
+    pub fill: String,
+    /// The run.
+    pub run: RunStart,
+    /// The plugin.
+    pub plugin: PluginRecord,
+    /// How the case ended.
+    pub end: CaseEnd,
+    /// What [`TENSORS_FILE`] holds.
+    pub tensors: Vec<TensorEntry>,
+}
+
+/// A tensor of [`TENSORS_FILE`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorEntry {
+    /// Its key there, as in `got.y`.
+    pub key: String,
+    /// What it holds.
+    pub part: Part,
+    /// The tensor of the graph.
+    pub uid: i64,
+}
+
+/// What a tensor of a dump holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// An input, in its own type.
+    Input,
+    /// The f64 reference of an output.
+    Expected,
+    /// The greatest error that the rule allows for each element of an output, f64.
+    Bound,
+    /// What the engine wrote, in the output's own type, bit for bit.
+    Got,
+}
+
+impl Part {
+    /// The name in keys.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Expected => "expected",
+            Self::Bound => "bound",
+            Self::Got => "got",
+        }
+    }
+}
+
+/// The key of a part of a tensor: by its name where it has one, else by its uid.
+pub fn key(part: Part, tensor: &Tensor) -> String {
+    match tensor.name.as_str() {
+        "" => format!("{}.uid{}", part.name(), tensor.uid),
+        name => format!("{}.{name}", part.name()),
+    }
+}
+
+/// The type in safetensors; `None` for those that the reference does not compute with.
+pub const fn safetensors_type(data_type: DataType) -> Option<Dtype> {
+    Some(match data_type {
+        DataType::Float => Dtype::F32,
+        DataType::Half => Dtype::F16,
+        DataType::Bfloat16 => Dtype::BF16,
+        DataType::Double => Dtype::F64,
+        DataType::Uint8 => Dtype::U8,
+        DataType::Int8 => Dtype::I8,
+        DataType::Int32 => Dtype::I32,
+        DataType::Int64 => Dtype::I64,
+        _ => return None,
+    })
+}

@@ -1,0 +1,17 @@
+//! Dumps of failing cases: graph, inputs, expected, bound and got in one folder, which
+//! `dnn-assay replay` judges again without plugin or device, and which any reader of safetensors
+//! opens.
+
+mod elements;
+mod file;
+mod read;
+mod replay;
+mod write;
+
+pub use file::{DUMP_FILE, GRAPH_FILE, Manifest, Part, SCHEMA, TENSORS_FILE, TensorEntry};
+pub use read::{Dump, ReadError, find, read};
+pub use replay::{ReplayError, exit_of, replay};
+pub use write::{Dumper, Failed, MOST_DUMPS, WriteError};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Judging a dump again.
+
+use clap::ValueEnum;
+use dnn_assay_device::{BufferCheck, Role, Snapshot};
+use dnn_assay_reference::evaluate;
+
+use super::read::Dump;
+use crate::cli::args::CriterionName;
+use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, Journal, RunEnd};
+use crate::judge::{Rules, judge_values};
+use crate::run::{OptionError, parse_traits};
+use crate::suite::{Allowances, Tolerances};
+use crate::verdict::Depth;
+
+/// Why a dump cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The run's criterion or traits are not known to this version.
+    #[error("the dump was judged by `{0}`, which this version does not know")]
+    Criterion(String),
+    /// A trait.
+    #[error(transparent)]
+    Trait(#[from] OptionError),
+    /// The reference fails on the graph.
+    #[error("the reference cannot compute the graph: {0}")]
+    Reference(#[from] dnn_assay_reference::EvalError),
+    /// The tables of this program.
+    #[error("{0}")]
+    Tables(String),
+}
+
+/// Judges the outputs of a dump by the rules of its run, and gives the journal of that: the one
+/// case, as the run would report it. A case that was not judged by its outputs (a crash, an
+/// overrun) is repeated from the dump, and the journal says so.
+///
+/// # Errors
+/// [`ReplayError`]. A case that fails again is none.
+pub fn replay(dump: &Dump) -> Result<Journal, ReplayError> {
+    let recorded = &dump.manifest.end;
+    if recorded.depth != Depth::Judged {
+        let message = format!(
+            "{} rests on what the worker did, not on its outputs: it is repeated from the dump, \
+             not judged again",
+            recorded.verdict
+        );
+        return Ok(journal(dump, recorded.clone(), vec![message]));
+    }
+    let end = judge(dump)?;
+    let mut remarks = Vec::new();
+    if end.verdict != recorded.verdict {
+        remarks.push(format!(
+            "the run of version {} said {}; this is version {}",
+            dump.manifest.run.version,
+            recorded.verdict,
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    Ok(journal(dump, end, remarks))
+}
+
+fn judge(dump: &Dump) -> Result<CaseEnd, ReplayError> {
+    let rules = rules(dump)?;
+    let evaluation = evaluate(&dump.graph, &dump.inputs, &rules.arithmetic)?;
+    let integer = dump.manifest.fill == dnn_assay_graph::case::Fill::Integer.name();
+    let snapshot = snapshot(dump);
+    let judged = judge_values(
+        &dump.graph,
+        &dump.inputs,
+        &evaluation,
+        &snapshot,
+        integer,
+        &rules,
+    );
+    let recorded = &dump.manifest.end;
+    let mut end = recorded.clone();
+    match judged {
+        Err(finding) => {
+            end.verdict = finding.verdict;
+            end.reason = Some(finding.reason);
+        }
+        Ok(values) => {
+            end.notes.clear();
+            end.verdict = values.finding.verdict.clone();
+            end.reason = Some(values.finding.reason.clone()).filter(|reason| !reason.is_empty());
+            values.record(&mut end);
+            // What the run noted beside the outputs stays, and so does its order.
+            let fresh = std::mem::take(&mut end.notes);
+            end.notes.clone_from(&recorded.notes);
+            let new = fresh.into_iter().filter(|n| !recorded.notes.contains(n));
+            end.notes.extend(new);
+        }
+    }
+    Ok(end)
+}
+
+/// The rules of the dump's run.
+fn rules(dump: &Dump) -> Result<Rules, ReplayError> {
+    let name = dump.manifest.run.criterion.as_deref().unwrap_or("bound");
+    let criterion =
+        CriterionName::from_str(name, true).map_err(|_| ReplayError::Criterion(name.to_owned()))?;
+    let tables = |problem: Box<crate::yaml::Problem>| ReplayError::Tables(problem.render(false));
+    Ok(Rules::new(
+        criterion,
+        &parse_traits(&dump.manifest.end.traits)?,
+        Tolerances::embedded().map_err(tables)?,
+        Allowances::embedded().map_err(tables)?,
+    ))
+}
+
+fn snapshot(dump: &Dump) -> Snapshot {
+    let buffers = dump.got.iter().map(|(uid, bytes)| BufferCheck {
+        uid: *uid,
+        role: Role::Output,
+        canary_before: None,
+        canary_after: None,
+        changed: None,
+        gaps: None,
+        unwritten: 0,
+        first_unwritten: None,
+        bytes: bytes.clone(),
+    });
+    Snapshot {
+        buffers: buffers.collect(),
+        workspace: None,
+    }
+}
+
+/// A journal of one case.
+fn journal(dump: &Dump, end: CaseEnd, remarks: Vec<String>) -> Journal {
+    let mut plugin = dump.manifest.plugin.clone();
+    plugin.planned = Some(1);
+    let start = CaseStart {
+        plugin: end.plugin,
+        engine_id: end.engine_id,
+        case: end.case.clone(),
+        attempt: end.attempt,
+        ..CaseStart::default()
+    };
+    let infra = remarks.into_iter().map(|message| Infra {
+        time: None,
+        kind: InfraKind::Configuration,
+        message,
+        plugin: Some(end.plugin),
+        case: Some(end.case.clone()),
+    });
+    let mut journal = Journal {
+        start: Some(dump.manifest.run.clone()),
+        plugins: vec![plugin],
+        starts: vec![start],
+        infra: infra.collect(),
+        ends: vec![end],
+        ..Journal::default()
+    };
+    journal.end = Some(RunEnd {
+        exit: Some(exit_of(&journal).code()),
+        ..RunEnd::default()
+    });
+    journal
+}
+
+/// As a run of this case alone would end.
+pub fn exit_of(journal: &Journal) -> crate::exit::Exit {
+    use crate::exit::Exit;
+    let verdict = journal.ends.first().map(|end| &end.verdict);
+    match verdict {
+        Some(verdict) if verdict.is_red() => Exit::Failed,
+        Some(verdict) if verdict.is_incomplete() => Exit::Incomplete,
+        Some(verdict) if verdict.is_verified() => Exit::Ok,
+        _ => Exit::NothingVerified,
+    }
+}
