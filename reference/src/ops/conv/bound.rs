@@ -3,7 +3,7 @@
 use crate::estimate::above;
 use crate::ops::sums::SumBound;
 use crate::parallel;
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 /// Q comes from squares summed in f32; the bound enlarges it by this.
@@ -65,7 +65,14 @@ impl Rule<'_> {
             for (plane, (error, value)) in planes.enumerate() {
                 let first = task * size + plane * period;
                 let asks = &mut asks[..error.len()];
-                arch.dispatch(|| self.plane((&mut *error, &mut *asks), value, counts, roots));
+                arch.dispatch(Plane {
+                    rule: self,
+                    error,
+                    asks,
+                    value,
+                    counts,
+                    roots,
+                });
                 for (at, _) in asks.iter().enumerate().filter(|&(_, &asks)| asks) {
                     let question = self.question(&mut error[at], value[at], counts[at], roots[at]);
                     listed.extend(question.map(|q| (first + at, q)));
@@ -79,27 +86,6 @@ impl Rule<'_> {
         } else {
             let tasks = error.chunks_mut(size).zip(value.chunks(size));
             tasks.enumerate().flat_map(task).collect()
-        }
-    }
-
-    /// Turns the sums of squares of a plane into errors, and marks those that need more than that;
-    /// they keep their sum of squares.
-    #[inline(always)]
-    fn plane(
-        &self,
-        (error, asks): (&mut [f32], &mut [bool]),
-        value: &[f64],
-        counts: &[f64],
-        roots: &[f64],
-    ) {
-        let places = counts.iter().zip(roots);
-        let elements = error.iter_mut().zip(asks).zip(value);
-        for (((error, asks), &y), (&terms, &root)) in elements.zip(places) {
-            let sum = *error;
-            let (q, lost) = self.root(sum);
-            *asks = lost | self.needs_sum(root, y, q);
-            let bound = self.random((terms, root), y, q);
-            *error = if *asks { sum } else { bound };
         }
     }
 
@@ -140,5 +126,33 @@ impl Rule<'_> {
     #[inline(always)]
     pub fn needs_sum(&self, root: f64, y: f64, q: f64) -> bool {
         (q > 0.0) & (self.bound.may_grow_linearly(root, y, q) | (root * q >= self.bound.overflow))
+    }
+}
+
+/// Turns the sums of squares of a plane into errors, and marks those that need more than that;
+/// they keep their sum of squares.
+struct Plane<'a> {
+    rule: &'a Rule<'a>,
+    error: &'a mut [f32],
+    asks: &'a mut [bool],
+    value: &'a [f64],
+    counts: &'a [f64],
+    roots: &'a [f64],
+}
+
+impl WithSimd for Plane<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let rule = self.rule;
+        let places = self.counts.iter().zip(self.roots);
+        let elements = self.error.iter_mut().zip(self.asks).zip(self.value);
+        for (((error, asks), &y), (&terms, &root)) in elements.zip(places) {
+            let sum = *error;
+            let (q, lost) = rule.root(sum);
+            *asks = lost | rule.needs_sum(root, y, q);
+            let bound = rule.random((terms, root), y, q);
+            *error = if *asks { sum } else { bound };
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! The element types of the kernels, over `pulp`'s vectors.
 
+use super::map::Map;
+use super::scratch::Buffered;
 use pulp::Simd;
 
 /// f64 for values, f32 for the sums of squares.
-pub(crate) trait Lane: Copy + Default + Send + Sync + PartialEq + 'static {
+pub(crate) trait Lane: Copy + Default + Send + Sync + PartialEq + Buffered {
     /// Products are always added in one rounding: their bits need not match a chain of two.
     const ALWAYS_FUSED: bool;
     /// Elements in a vector.
@@ -26,12 +28,18 @@ pub(crate) trait Lane: Copy + Default + Send + Sync + PartialEq + 'static {
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
+    /// `a + b`.
+    fn sum<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// The whole vectors at the start of a slice.
     fn vectors<S: Simd>(slice: &[Self]) -> &[Self::Vector<S>];
     /// The whole vectors at the start of a slice, mutable.
     fn vectors_mut<S: Simd>(slice: &mut [Self]) -> &mut [Self::Vector<S>];
     /// The sum, rounded.
     fn plus(self, other: Self) -> Self;
+    /// The product, rounded.
+    fn times(self, other: Self) -> Self;
+    /// What `map` makes of a value.
+    fn of(map: Map, value: f64) -> Self;
 }
 
 macro_rules! lane {
@@ -62,6 +70,10 @@ macro_rules! lane {
                 simd.$add(c, simd.$mul(a, b))
             }
             #[inline(always)]
+            fn sum<S: Simd>(simd: S, a: S::$vector, b: S::$vector) -> S::$vector {
+                simd.$add(a, b)
+            }
+            #[inline(always)]
             fn vectors<S: Simd>(slice: &[Self]) -> &[S::$vector] {
                 S::$vectors(slice).0
             }
@@ -72,6 +84,21 @@ macro_rules! lane {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
+            }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline(always)]
+            fn of(map: Map, value: f64) -> Self {
+                match map {
+                    Map::Same => value as $type,
+                    Map::Abs => value.abs() as $type,
+                    Map::Square(scale) => {
+                        let value = (value * scale) as $type;
+                        value * value
+                    }
+                }
             }
         }
     };

@@ -8,8 +8,7 @@
 
 use super::geometry::{Axis, Geometry};
 
-/// The source's planes: per channel `phases` copies of the lattice, the channel rounded up so
-/// that planes do not collide in a cache.
+/// The source's planes: per channel `phases` copies of the lattice.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// Extents of the lattice, slowest first.
@@ -20,8 +19,6 @@ pub(crate) struct Source {
     pub step: Vec<usize>,
     /// Extents of the unpadded source.
     pub extents: Vec<usize>,
-    /// Elements from one channel to the next.
-    pub channel: usize,
 }
 
 /// A tap as a [`Part`] sees it.
@@ -29,7 +26,9 @@ pub(crate) struct Source {
 pub(crate) struct Tap {
     /// Index in the filter's window, row-major.
     pub window: usize,
-    /// Distance in a channel of the source from the position to what the tap sees.
+    /// Which copy of the lattice it sees.
+    pub phase: usize,
+    /// Distance in that copy from the position to what the tap sees.
     pub shift: usize,
 }
 
@@ -60,6 +59,10 @@ pub(crate) struct Part {
 pub(crate) struct Lattice {
     pub source: Source,
     pub parts: Vec<Part>,
+    /// Extents of the result.
+    pub result: Vec<usize>,
+    /// Elements of the result per lattice step along the first axis.
+    pub outer_step: usize,
 }
 
 /// A tap of one axis: where it is seen.
@@ -114,8 +117,7 @@ impl Lattice {
         let strides = row_major(&dims)?;
         let plane = dims.iter().try_fold(1usize, |p, &d| p.checked_mul(d))?;
         let phases = product(&axes.iter().map(|a| a.bases.clone()).collect::<Vec<_>>());
-        // An odd number of cache lines from channel to channel.
-        let lines = plane.checked_mul(phases.len())?.div_ceil(8) | 1;
+        plane.checked_mul(phases.len())?;
         let result_dims: Vec<usize> = geometry.axes.iter().map(result).collect();
         let result_strides = row_major(&result_dims)?;
         let window_strides = row_major(&geometry.axes.iter().map(|a| a.taps).collect::<Vec<_>>())?;
@@ -126,7 +128,7 @@ impl Lattice {
                 let chosen: Vec<&AxisPart> =
                     axes.iter().zip(choice).map(|(a, &i)| &a.parts[i]).collect();
                 Part {
-                    taps: taps(axes, &chosen, &strides, &window_strides, plane),
+                    taps: taps(axes, &chosen, &strides, &window_strides),
                     rows: rows(axes, &chosen, &strides, &result_strides),
                     out_step: axes.last().map_or(1, |axis| axis.out_step),
                 }
@@ -138,9 +140,10 @@ impl Lattice {
                 phases,
                 step: axes.iter().map(|a| a.step).collect(),
                 extents: axes.iter().map(|a| a.source).collect(),
-                channel: lines.checked_mul(8)?,
             },
             parts,
+            result: result_dims,
+            outer_step: axes.first().map_or(1, |axis| axis.out_step),
         })
     }
 }
@@ -223,7 +226,6 @@ fn taps(
     chosen: &[&AxisPart],
     strides: &[usize],
     window_strides: &[usize],
-    plane: usize,
 ) -> Vec<Tap> {
     let per_axis: Vec<Vec<AxisTap>> = chosen.iter().map(|part| part.taps.clone()).collect();
     product(&per_axis)
@@ -231,15 +233,14 @@ fn taps(
         .map(|taps| {
             let mut tap = Tap {
                 window: 0,
+                phase: 0,
                 shift: 0,
             };
-            let mut phase = 0;
             for (axis, one) in taps.iter().enumerate() {
-                phase = phase * axes[axis].bases.len() + one.phase;
+                tap.phase = tap.phase * axes[axis].bases.len() + one.phase;
                 tap.window += one.tap * window_strides[axis];
                 tap.shift += one.shift * strides[axis];
             }
-            tap.shift += phase * plane;
             tap
         })
         .collect()

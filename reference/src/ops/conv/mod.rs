@@ -2,12 +2,21 @@
 //! same products.
 
 mod bound;
+mod chunks;
 mod direct;
-mod gather;
 mod geometry;
+mod jobs;
 mod lane;
+mod lanes;
 mod lattice;
+mod map;
+mod narrow;
+mod pack;
+mod scratch;
+mod slab;
+mod tile;
 mod wgrad;
+mod wide;
 
 pub(crate) use direct::Direction;
 pub(crate) use geometry::{Geometry, Window};
@@ -17,19 +26,23 @@ use crate::ops::operand::{Operand, any_overflow};
 use crate::ops::sums::SumBound;
 use crate::parallel;
 use bound::{Rule, Scale, Squares, repeated};
-use gather::{Product, Sums};
 use lane::Lane;
+use lanes::Dots;
 use lattice::Lattice;
+use map::{Map, Side};
+use narrow::Narrow;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use std::borrow::Cow;
-use wgrad::Correlation;
+use wgrad::Wgrad;
+use wide::Wide;
 
 /// Terms up to which a sum of squares in f32 is within the margin that [`MARGIN`] gives.
 const F32_TERMS: f64 = 1e5;
 /// What a term by itself, an element of a pass and a term in a pass cost, roughly, in nanoseconds.
 const TERM: f64 = 15.0;
-const PASS_ELEMENT: f64 = 5.0;
-const PASS_TERM: f64 = 0.15;
+const PASS_ELEMENT: f64 = 1.5;
+const PASS_TERM: f64 = 0.02;
 
 /// A convolution: the operands in the order of [`Geometry::terms`].
 pub(crate) struct Convolution<'a> {
@@ -44,6 +57,30 @@ pub(crate) struct Convolution<'a> {
     pub rounds_inputs: bool,
 }
 
+/// What the sums run over, in the order of the lattice's direction: for fprop, filters are y's
+/// channels and channels x's; for dgrad the other way round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sums {
+    pub batch: usize,
+    pub groups: usize,
+    /// Results per group.
+    pub filters: usize,
+    /// Channels of the source per group.
+    pub channels: usize,
+    /// Elements of one plane of the result.
+    pub plane: usize,
+}
+
+/// The filter `[G·K, C, R…]` as [`Sums`] see it: elements from one group, filter and channel to the
+/// next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Weights<'a> {
+    pub side: Side<'a>,
+    pub group: usize,
+    pub filter: usize,
+    pub channel: usize,
+}
+
 /// The lattice passes over one convolution, with a flipped filter laid straight.
 struct Passes<'a> {
     geometry: &'a Geometry,
@@ -52,6 +89,8 @@ struct Passes<'a> {
     sums: Sums,
     first: Cow<'a, [f64]>,
     second: Cow<'a, [f64]>,
+    /// The largest magnitude of each operand; NaN counts as beyond infinity.
+    largest: [f64; 2],
     /// Inf or NaN among the operands: term by term, so that padding contributes nothing.
     direct: bool,
 }
@@ -63,17 +102,39 @@ impl Convolution<'_> {
     /// A text where a size does not fit.
     pub fn run(&self) -> Result<(Estimate, usize), String> {
         let passes = Passes::new(self)?;
-        let exact_products = self.first.significand() + self.second.significand() <= 53;
-        let value = passes.run(&passes.first, &passes.second, |x: f64| x, exact_products);
+        let value: Vec<f64> = passes.products(Map::Same, self.exact_products());
         if value.is_empty() {
             return Ok((Estimate::default(), 0));
         }
         let (error, also, linear) = self.errors(&passes, &value);
         let mut estimate = Estimate { value, error, also };
-        if self.geometry.flipped && self.direction == Direction::Wgrad {
-            flip(&mut estimate, self.geometry.window());
-        }
+        self.unflip(&mut estimate);
         Ok((estimate, linear))
+    }
+
+    /// The result alone, packed, in f64.
+    ///
+    /// # Errors
+    /// A text where a size does not fit.
+    pub fn values(&self) -> Result<Vec<f64>, String> {
+        let mut estimate = Estimate {
+            value: Passes::new(self)?.products(Map::Same, self.exact_products()),
+            ..Estimate::default()
+        };
+        self.unflip(&mut estimate);
+        Ok(estimate.value)
+    }
+
+    /// Whether a product of the operands is exact in f64.
+    fn exact_products(&self) -> bool {
+        self.first.significand() + self.second.significand() <= 53
+    }
+
+    /// Turns the taps of a flipped filter's gradient round.
+    fn unflip(&self, estimate: &mut Estimate) {
+        if self.geometry.flipped && self.direction == Direction::Wgrad {
+            flip(estimate, self.geometry.window());
+        }
     }
 
     fn errors(
@@ -103,7 +164,7 @@ impl Convolution<'_> {
             rule.needs_sum(place(index).1, value[index], q)
         });
         let indices: Vec<usize> = listed.iter().map(|&(index, _)| index).collect();
-        let magnitudes = passes.select(&indices, f64::abs);
+        let magnitudes = passes.select(&indices, Map::Abs);
         let mut linear = 0;
         let mut also = Vec::new();
         for (&(index, q), &s) in listed.iter().zip(&magnitudes) {
@@ -135,7 +196,7 @@ impl Convolution<'_> {
                 .collect()
         };
         let mut add = |first: &[f64], second: &[f64]| {
-            let sums = passes.run(first, second, |x: f64| x, false);
+            let sums: Vec<f64> = passes.run(same(first), same(second), false);
             for (error, sum) in error.iter_mut().zip(sums) {
                 *error = round_up(f64::from(*error) + sum * (1.0 + 1e-9));
             }
@@ -179,15 +240,11 @@ impl Convolution<'_> {
                     self.first.value.len()
                 }
             ];
-            let reached = if first {
-                passes.run(&marks, &ones, |x: f64| x, true)
+            let reached: Vec<f64> = if first {
+                passes.run(same(&marks), same(&ones), true)
             } else {
-                passes.run(
-                    &ones,
-                    &passes.straight(&marks, self.direction),
-                    |x: f64| x,
-                    true,
-                )
+                let marks = passes.straight(&marks, self.direction);
+                passes.run(same(&ones), same(&marks), true)
             };
             let hit = reached
                 .iter()
@@ -227,14 +284,8 @@ impl<'a> Passes<'a> {
             channels,
             plane,
         };
-        let padded = [sums.batch, sums.groups, channels, lattice.source.channel, 8];
-        padded
-            .iter()
-            .try_fold(1usize, |size, &factor| size.checked_mul(factor))
-            .filter(|&bytes| bytes < isize::MAX as usize / 2)
-            .ok_or_else(too_large)?;
         let (first, second) = (convolution.first.value, convolution.second.value);
-        let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+        let largest = [largest(first), largest(second)];
         let mut passes = Self {
             geometry,
             direction,
@@ -242,7 +293,8 @@ impl<'a> Passes<'a> {
             sums,
             first: Cow::Borrowed(first),
             second: Cow::Borrowed(second),
-            direct: !finite(first) || !finite(second),
+            largest,
+            direct: largest.iter().any(|largest| !largest.is_finite()),
         };
         if let Cow::Owned(straight) = passes.straight(second, direction) {
             passes.second = Cow::Owned(straight);
@@ -284,84 +336,104 @@ impl<'a> Passes<'a> {
         }) as f64
     }
 
-    /// Σ convert(first)·convert(second) for every element.
-    fn run<T: Lane + From32>(
-        &self,
-        first: &[f64],
-        second: &[f64],
-        convert: impl Fn(f64) -> T + Sync,
-        fused: bool,
-    ) -> Vec<T> {
+    /// Σ map(first)·map(second) of the convolution's own operands.
+    fn products<T: Lane>(&self, map: Map, fused: bool) -> Vec<T> {
+        let side = |values| Side { values, map };
+        self.run(side(&self.first), side(&self.second), fused)
+    }
+
+    /// Σ first·second for every element.
+    fn run<T: Lane>(&self, first: Side<'_>, second: Side<'_>, fused: bool) -> Vec<T> {
         let mut out = vec![T::default(); self.len()];
-        if out.is_empty() || first.is_empty() || second.is_empty() {
+        if out.is_empty() || first.values.is_empty() || second.values.is_empty() {
             return out;
         }
         if self.direct {
-            self.run_direct(first, second, &convert, &mut out);
+            self.run_direct(first, second, &mut out);
             return out;
         }
         let (geometry, lattice, sums) = (self.geometry, &self.lattice, self.sums);
+        let window = geometry.window();
         if self.direction == Direction::Wgrad {
-            Correlation {
+            let (dy, x) = (first, second);
+            if Wgrad::suits(&sums, window) {
+                Wgrad {
+                    lattice,
+                    sums,
+                    dy,
+                    x,
+                    fused,
+                }
+                .run(&mut out);
+            } else {
+                Dots {
+                    lattice,
+                    sums,
+                    dy,
+                    x,
+                    fused,
+                }
+                .run(&mut out);
+            }
+            return out;
+        }
+        let (own, other) = (geometry.channels * window, window);
+        let (filter, channel) = match self.direction {
+            Direction::Fprop => (own, other),
+            _ => (other, own),
+        };
+        let weights = Weights {
+            side: second,
+            group: geometry.filters * own,
+            filter,
+            channel,
+        };
+        if sums.filters <= narrow::FILTERS {
+            Narrow {
                 lattice,
                 sums,
-                source: &gather::pad(&lattice.source, &sums, second, &convert),
-                dy: &wgrad::spread(lattice, &sums, first, &convert),
+                source: first,
+                weights,
                 fused,
             }
             .run(&mut out);
-            return out;
+        } else {
+            Wide {
+                lattice,
+                sums,
+                source: first,
+                weights,
+                fused,
+            }
+            .run(&mut out);
         }
-        let window = geometry.window();
-        let forward = self.direction == Direction::Fprop;
-        Product {
-            lattice,
-            sums,
-            source: &gather::pad(&lattice.source, &sums, first, &convert),
-            weight: |group: usize, result: usize, channel: usize, tap: usize| {
-                let (filter, channel) = if forward {
-                    (result, channel)
-                } else {
-                    (channel, result)
-                };
-                let row = (group * geometry.filters + filter) * geometry.channels + channel;
-                convert(second[row * window + tap])
-            },
-            fused,
-        }
-        .run(&mut out);
         out
     }
 
-    fn run_direct<T: Lane + From32>(
-        &self,
-        first: &[f64],
-        second: &[f64],
-        convert: &(impl Fn(f64) -> T + Sync),
-        out: &mut [T],
-    ) {
+    fn run_direct<T: Lane>(&self, first: Side<'_>, second: Side<'_>, out: &mut [T]) {
         out.par_iter_mut().enumerate().for_each(|(index, out)| {
             let mut sum = T::default();
             self.geometry.terms(self.direction, index, |a, b| {
-                sum = sum.plus(convert(first[a]).times(convert(second[b])));
+                let a = T::of(first.map, first.values[a]);
+                sum = sum.plus(a.times(T::of(second.map, second.values[b])));
             });
             *out = sum;
         });
     }
 
     /// Σ map(a)·map(b) of some elements in f64: one by one, or all of them where that is cheaper.
-    fn select(&self, indices: &[usize], map: impl Fn(f64) -> f64 + Sync) -> Vec<f64> {
+    fn select(&self, indices: &[usize], map: Map) -> Vec<f64> {
         let terms = self.most_terms();
         let alone = indices.len() as f64 * terms * TERM;
         let together = self.len() as f64 * (PASS_ELEMENT + terms * PASS_TERM);
         if alone > together && !self.direct {
-            let all = self.run(&self.first, &self.second, map, false);
+            let all: Vec<f64> = self.products(map, false);
             return indices.iter().map(|&index| all[index]).collect();
         }
         let one = |&index: &usize| {
             let mut sum = 0.0;
             self.geometry.terms(self.direction, index, |a, b| {
-                sum += map(self.first[a]) * map(self.second[b]);
+                sum += f64::of(map, self.first[a]) * f64::of(map, self.second[b]);
             });
             sum
         };
@@ -375,27 +447,19 @@ impl<'a> Passes<'a> {
     /// The sum of squares of every element.
     fn squares(&self, most_terms: f64) -> Squares {
         if most_terms > F32_TERMS || self.direct {
-            let squares = self.run(&self.first, &self.second, |x: f64| x * x, false);
+            let squares: Vec<f64> = self.products(Map::Square(1.0), false);
             return Squares {
                 sums: squares.iter().map(|q| round_up(q.sqrt())).collect(),
                 scale: Scale::Rooted,
             };
         }
-        let (first, second) = (scale(&self.first), scale(&self.second));
-        let scaled: Vec<f64>;
-        // One conversion serves both operands: the second is scaled to the first's range.
-        let second_values = if first == second {
-            &self.second[..]
-        } else {
-            scaled = self.second.iter().map(|x| x * (second / first)).collect();
-            &scaled
-        };
-        let square = |x: f64| {
-            let x = (x * first) as f32;
-            x * x
+        let [first, second] = self.largest.map(scale);
+        let side = |values, scale| Side {
+            values,
+            map: Map::Square(scale),
         };
         Squares {
-            sums: self.run(&self.first, second_values, square, true),
+            sums: self.run(side(&self.first, first), side(&self.second, second), true),
             scale: Scale::Squared(1.0 / (first * second)),
         }
     }
@@ -409,7 +473,10 @@ impl<'a> Passes<'a> {
     ) -> Vec<(usize, f64)> {
         let lost = listed.iter().filter(|(_, q)| q.is_none());
         let indices: Vec<usize> = lost.map(|&(index, _)| index).collect();
-        let mut found = self.select(&indices, |x| x * x).into_iter().map(f64::sqrt);
+        let mut found = self
+            .select(&indices, Map::Square(1.0))
+            .into_iter()
+            .map(f64::sqrt);
         listed
             .into_iter()
             .filter_map(|(index, q)| match q {
@@ -420,9 +487,8 @@ impl<'a> Passes<'a> {
     }
 }
 
-/// The power of two that brings the largest magnitude into [½, 1).
-fn scale(values: &[f64]) -> f64 {
-    let largest = values.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+/// The power of two that brings a magnitude into [½, 1).
+fn scale(largest: f64) -> f64 {
     if largest == 0.0 {
         return 1.0;
     }
@@ -430,20 +496,37 @@ fn scale(values: &[f64]) -> f64 {
     libm::ldexp(1.0, -exponent)
 }
 
-/// A product in the element's own type.
-trait From32 {
-    fn times(self, other: Self) -> Self;
-}
-
-impl From32 for f64 {
-    fn times(self, other: Self) -> Self {
-        self * other
+/// The largest magnitude, infinite where any value is Inf or NaN.
+fn largest(values: &[f64]) -> f64 {
+    /// Magnitudes are ordered as their bits are, NaN beyond all.
+    struct Bits<'a>(&'a [f64]);
+    impl WithSimd for Bits<'_> {
+        type Output = u64;
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> u64 {
+            let bits = self.0.iter().map(|value| value.abs().to_bits());
+            bits.fold(0, u64::max)
+        }
+    }
+    let bits = |values: &[f64]| Arch::new().dispatch(Bits(values));
+    let most = if parallel::worthwhile(values.len() / 4) {
+        values.par_chunks(1 << 14).map(bits).reduce(|| 0, u64::max)
+    } else {
+        bits(values)
+    };
+    let most = f64::from_bits(most);
+    if most.is_finite() {
+        most
+    } else {
+        f64::INFINITY
     }
 }
 
-impl From32 for f32 {
-    fn times(self, other: Self) -> Self {
-        self * other
+/// Values as they are.
+fn same(values: &[f64]) -> Side<'_> {
+    Side {
+        values,
+        map: Map::Same,
     }
 }
 

@@ -1,107 +1,80 @@
-//! wgrad on the lattice of fprop: dot products of dy, laid on the lattice with zeros between its
-//! rows, and the source shifted by each tap.
+//! wgrad with wide tiles: filters in the lanes and (channel, tap) in the columns, or, where the
+//! filter has one tap, channels in the lanes and filters in the columns.
 //!
-//! The order is a fixed tree: lattice point `q` of an image goes to lane `q mod 8`; the lanes run
-//! on through the images of a chunk ([`images_per_chunk`]); a chunk's lanes are added pairwise
-//! ([`fold`]), and the chunks in ascending order.
+//! The order is a fixed tree: the terms of a chunk (see [`Chunks`]) in one chain over (image,
+//! position) ascending; the sums of the chunks in ascending order.
 
-use super::gather::Sums;
+use super::Sums;
+use super::chunks::Chunks;
 use super::lane::Lane;
 use super::lattice::Lattice;
+use super::map::Side;
+use super::pack::{gather, gather_mapped};
+use super::scratch::{Scratch, sized};
+use super::slab::Slab;
+use super::tile::{Block, Chain, Lanes, Strip, blocks};
 use crate::parallel;
-use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
+use std::ops::Range;
 
-/// Lanes of the tree, whatever the machine's vectors.
-pub(crate) const LANES: usize = 8;
-
-/// Lattice points that one lane chain covers at least, over all lanes, before chunks are added.
-const CHUNK: usize = 4096;
-
-/// Images whose lanes run on before they are added up, for images of `points` lattice points.
-pub(crate) fn images_per_chunk(points: usize) -> usize {
-    (CHUNK / points.max(1)).max(1)
-}
-
-/// The sum of the lanes: ((0+4)+(2+6)) + ((1+5)+(3+7)).
-#[inline(always)]
-pub(crate) fn fold<T: Lane>(lanes: [T; LANES]) -> T {
-    let [a, b, c, d, e, f, g, h] = lanes;
-    let even = a.plus(e).plus(c.plus(g));
-    let odd = b.plus(f).plus(d.plus(h));
-    even.plus(odd)
-}
-
-/// Lattice points from the first position to the last, rounded up to whole lanes.
-pub(crate) fn points(lattice: &Lattice) -> usize {
-    let rows = &lattice.parts[0].rows;
-    let end = rows.last().map_or(0, |row| row.at + row.len);
-    end.next_multiple_of(LANES)
-}
-
-/// dy on the lattice, `[N, G·K, points]`, zeros between the rows.
-pub(crate) fn spread<T: Lane>(
-    lattice: &Lattice,
-    sums: &Sums,
-    dy: &[f64],
-    convert: impl Fn(f64) -> T + Sync,
-) -> Vec<T> {
-    let points = points(lattice);
-    let mut spread = vec![T::default(); sums.batch * sums.groups * sums.filters * points];
-    let fill = |(target, dy): (&mut [T], &[f64])| {
-        for row in &lattice.parts[0].rows {
-            let target = &mut target[row.at..row.at + row.len];
-            for (target, &dy) in target.iter_mut().zip(&dy[row.out..]) {
-                *target = convert(dy);
-            }
-        }
-    };
-    if parallel::worthwhile(spread.len()) {
-        let targets = spread.par_chunks_exact_mut(points);
-        targets.zip(dy.par_chunks_exact(sums.plane)).for_each(fill);
-    } else {
-        let targets = spread.chunks_exact_mut(points);
-        targets.zip(dy.chunks_exact(sums.plane)).for_each(fill);
-    }
-    spread
-}
+/// Positions of a chunk.
+const CHUNK: usize = 768;
+/// Fewer lanes than this are left to [`super::lanes`].
+const LEAST: usize = 8;
+/// Bytes of sums of one job.
+const RESULT: usize = 1 << 20;
 
 /// dw = dy · x over batch and positions.
-pub(crate) struct Correlation<'a, T> {
+pub(crate) struct Wgrad<'a> {
+    /// That of fprop.
     pub lattice: &'a Lattice,
     pub sums: Sums,
-    /// x from [`super::gather::pad`].
-    pub source: &'a [T],
-    /// dy from [`spread`].
-    pub dy: &'a [T],
+    pub dy: Side<'a>,
+    pub x: Side<'a>,
     /// Products are exact in f64.
     pub fused: bool,
 }
 
-impl<T: Lane> Correlation<'_, T> {
+/// What stands in the lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InLanes {
+    Filters,
+    Channels,
+}
+
+/// Some filters × channels of one group.
+struct Job<'a, T> {
+    group: usize,
+    filters: Range<usize>,
+    channels: Range<usize>,
+    /// Per filter, `[channel, tap]`.
+    dw: Vec<&'a mut [T]>,
+}
+
+impl Wgrad<'_> {
+    /// Whether the shape suits these tiles.
+    pub fn suits(sums: &Sums, taps: usize) -> bool {
+        sums.filters >= LEAST || taps == 1 && sums.channels >= LEAST
+    }
+
     /// dw `[G·K, C, R…]`.
-    pub fn run(&self, dw: &mut [T]) {
+    pub fn run<T: Lane>(&self, dw: &mut [T]) {
+        let sums = &self.sums;
         let taps = self.lattice.parts[0].taps.len();
-        let columns = self.sums.channels * taps;
-        let offsets: Vec<usize> = (0..self.sums.channels)
-            .flat_map(|c| {
-                let channel = c * self.lattice.source.channel;
-                self.lattice.parts[0]
-                    .taps
-                    .iter()
-                    .map(move |tap| channel + tap.shift)
-            })
-            .collect();
-        let work = dw.len() * self.sums.batch * points(self.lattice);
-        let small = !parallel::worthwhile(work / 8);
-        let jobs = self.jobs(columns, small, dw);
+        if dw.is_empty() || taps == 0 || sums.plane == 0 {
+            return;
+        }
+        let chunks = Chunks::new(self.lattice, sums.batch, sums.plane, CHUNK);
+        let in_lanes = if taps == 1 && sums.channels >= LEAST {
+            InLanes::Channels
+        } else {
+            InLanes::Filters
+        };
+        let machine = Lanes::of::<T>();
+        let small = !parallel::worthwhile(dw.len() * sums.batch * sums.plane / 8);
+        let jobs = self.jobs(dw, taps, machine.lanes * machine.vectors, in_lanes, small);
         let run = |job: Job<'_, T>| {
-            dispatch(Work {
-                correlation: self,
-                offsets: &offsets,
-                points: points(self.lattice),
-                job,
-            });
+            T::with(|scratch| self.job(&chunks, machine, in_lanes, scratch, job));
         };
         if small {
             jobs.into_iter().for_each(run);
@@ -110,241 +83,259 @@ impl<T: Lane> Correlation<'_, T> {
         }
     }
 
-    /// Whole filters, four at a time; one filter's columns in pieces where that leaves threads
-    /// without work.
-    fn jobs<'b>(&self, columns: usize, small: bool, dw: &'b mut [T]) -> Vec<Job<'b, T>> {
+    /// Enough jobs for every thread; each lays out its own filters and channels anew, so not more.
+    fn jobs<'b, T>(
+        &self,
+        dw: &'b mut [T],
+        taps: usize,
+        widest: usize,
+        in_lanes: InLanes,
+        small: bool,
+    ) -> Vec<Job<'b, T>> {
         let sums = &self.sums;
+        let bytes = sums.filters * sums.channels * taps * size_of::<T>();
+        let threads = if small {
+            1
+        } else {
+            rayon::current_num_threads()
+        };
+        let wanted = (2 * threads)
+            .div_ceil(sums.groups)
+            .max(bytes.div_ceil(RESULT));
         let wanted = if small {
-            1
+            bytes.div_ceil(RESULT)
         } else {
-            4 * rayon::current_num_threads()
+            wanted
         };
-        let filters = sums.groups * sums.filters;
-        let block = if sums.filters.is_multiple_of(FILTERS) || filters / FILTERS >= wanted {
-            FILTERS
-        } else {
-            1
+        let (lanes, others) = match in_lanes {
+            InLanes::Filters => (sums.filters, sums.channels),
+            InLanes::Channels => (sums.channels, sums.filters),
         };
-        let mut jobs = Vec::new();
-        let mut rest = dw;
-        for group in 0..sums.groups {
-            for first in (0..sums.filters).step_by(block) {
-                let block = block.min(sums.filters - first);
-                let (mut own, others) = rest.split_at_mut(block * columns);
-                rest = others;
-                let pieces = if block == 1 {
-                    wanted.div_ceil(filters).min(columns)
-                } else {
-                    1
-                };
-                let step = columns.div_ceil(pieces);
-                let mut from = 0;
-                while from < columns {
-                    let to = (from + step).min(columns);
-                    let (piece, others) = own.split_at_mut(block * (to - from));
-                    own = others;
-                    jobs.push(Job {
-                        group,
-                        first,
-                        filters: block,
-                        columns: from..to,
-                        dw: piece,
-                    });
-                    from = to;
+        let lane_runs = lanes.div_ceil(widest).min(wanted);
+        let lane_step = lanes.div_ceil(lane_runs).next_multiple_of(widest);
+        let other_runs = wanted.div_ceil(lanes.div_ceil(lane_step)).min(others);
+        let other_step = others.div_ceil(other_runs);
+        let (filter_step, channel_step) = match in_lanes {
+            InLanes::Filters => (lane_step, other_step),
+            InLanes::Channels => (other_step, lane_step),
+        };
+        let mut jobs: Vec<Job<'b, T>> = Vec::new();
+        for (group, dw) in dw
+            .chunks_exact_mut(sums.filters * sums.channels * taps)
+            .enumerate()
+        {
+            for (run, dw) in dw
+                .chunks_mut(filter_step * sums.channels * taps)
+                .enumerate()
+            {
+                let first = jobs.len();
+                let from = run * filter_step;
+                let filters = from..(from + filter_step).min(sums.filters);
+                jobs.extend((0..sums.channels).step_by(channel_step).map(|from| Job {
+                    group,
+                    filters: filters.clone(),
+                    channels: from..(from + channel_step).min(sums.channels),
+                    dw: Vec::with_capacity(filters.len()),
+                }));
+                for row in dw.chunks_exact_mut(sums.channels * taps) {
+                    let runs = row.chunks_mut(channel_step * taps);
+                    jobs[first..]
+                        .iter_mut()
+                        .zip(runs)
+                        .for_each(|(job, own)| job.dw.push(own));
                 }
             }
         }
         jobs
     }
-}
 
-/// Runs on vectors of at most eight lanes of any element type.
-fn dispatch<T: Lane>(work: Work<'_, T>) {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    if let Some(simd) = pulp::x86::V3::try_new() {
-        return Simd::vectorize(simd, work);
-    }
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    return Simd::vectorize(pulp::Scalar::new(), work);
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
-    pulp::Arch::new().dispatch(work);
-}
-
-/// Filters per job.
-const FILTERS: usize = 4;
-
-struct Job<'a, T> {
-    group: usize,
-    first: usize,
-    filters: usize,
-    columns: std::ops::Range<usize>,
-    /// `[filters, columns]`.
-    dw: &'a mut [T],
-}
-
-struct Work<'a, T> {
-    correlation: &'a Correlation<'a, T>,
-    offsets: &'a [usize],
-    points: usize,
-    job: Job<'a, T>,
-}
-
-impl<T: Lane> WithSimd for Work<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        // Conditions that are constant per instance come first: they keep the kernels that an
-        // instance cannot need out of the binary.
-        if T::ALWAYS_FUSED || self.correlation.fused {
-            self.with_step::<S, true>(simd);
-        } else {
-            self.with_step::<S, false>(simd);
-        }
-    }
-}
-
-impl<T: Lane> Work<'_, T> {
-    /// Vectors per accumulator: the tree has eight lanes whatever the vectors hold.
-    #[inline(always)]
-    fn with_step<S: Simd, const FUSED: bool>(self, simd: S) {
-        if T::lanes::<S>() == 8 {
-            self.tiles::<S, 1, 4, 3, FUSED>(simd);
-        } else if T::lanes::<S>() == 4 {
-            self.tiles::<S, 2, 2, 3, FUSED>(simd);
-        } else if T::lanes::<S>() == 2 {
-            self.tiles::<S, 4, 1, 2, FUSED>(simd);
-        } else {
-            self.tiles::<S, 8, 1, 1, FUSED>(simd);
-        }
-    }
-}
-
-impl<T: Lane> Work<'_, T> {
-    #[inline(always)]
-    fn tiles<S: Simd, const NV: usize, const MR: usize, const NC: usize, const FUSED: bool>(
-        mut self,
-        simd: S,
-    ) {
-        let columns = self.job.columns.len();
-        let whole = columns - columns % NC;
-        for column in (0..whole).step_by(NC) {
-            self.strip::<S, NV, MR, NC, FUSED>(simd, column);
-        }
-        for column in whole..columns {
-            self.strip::<S, NV, MR, 1, FUSED>(simd, column);
-        }
-    }
-
-    #[inline(always)]
-    fn strip<S: Simd, const NV: usize, const MR: usize, const NC: usize, const FUSED: bool>(
-        &mut self,
-        simd: S,
-        column: usize,
-    ) {
-        let filters = self.job.filters;
-        let whole = filters - filters % MR;
-        for filter in (0..whole).step_by(MR) {
-            let sums = self.tile::<S, NV, MR, NC, FUSED>(simd, filter, column);
-            self.store(filter, column, &sums);
-        }
-        for filter in whole..filters {
-            let sums = self.tile::<S, NV, 1, NC, FUSED>(simd, filter, column);
-            self.store(filter, column, &sums);
-        }
-    }
-
-    #[inline(always)]
-    fn store<const MR: usize, const NC: usize>(
-        &mut self,
-        filter: usize,
-        column: usize,
-        sums: &[[T; NC]; MR],
-    ) {
-        for (m, sums) in sums.iter().enumerate() {
-            let at = (filter + m) * self.job.columns.len() + column;
-            self.job.dw[at..at + NC].copy_from_slice(sums);
-        }
-    }
-
-    /// The whole sums of some filters × columns.
-    #[inline(always)]
-    fn tile<S: Simd, const NV: usize, const MR: usize, const NC: usize, const FUSED: bool>(
+    fn job<T: Lane>(
         &self,
-        simd: S,
-        filter: usize,
-        column: usize,
-    ) -> [[T; NC]; MR] {
-        let batch = self.correlation.sums.batch;
-        let per_chunk = images_per_chunk(self.points);
-        let mut total = [[T::default(); NC]; MR];
-        for first in (0..batch).step_by(per_chunk) {
-            let images = first..(first + per_chunk).min(batch);
-            let lanes = self.chunk::<S, NV, MR, NC, FUSED>(simd, images, filter, column);
-            for (total, lanes) in total.iter_mut().zip(&lanes) {
-                for (total, lanes) in total.iter_mut().zip(lanes) {
-                    *total = total.plus(fold(*lanes));
+        chunks: &Chunks,
+        machine: Lanes,
+        in_lanes: InLanes,
+        scratch: &mut Scratch<T>,
+        job: Job<'_, T>,
+    ) {
+        let shifts = &chunks.slabs.shifts[0];
+        let lanes = match in_lanes {
+            InLanes::Filters => job.filters.len(),
+            InLanes::Channels => job.channels.len(),
+        };
+        let blocks = blocks(lanes, machine);
+        let width: usize = blocks.iter().map(|block| block.width).sum();
+        let columns = match in_lanes {
+            InLanes::Filters => job.channels.len() * shifts.len(),
+            InLanes::Channels => job.filters.len(),
+        };
+        let mut sums = std::mem::take(&mut scratch.sums);
+        let all_sums = sized(&mut sums, width * columns);
+        for (index, (images, slab)) in chunks.iter().enumerate() {
+            self.pad(chunks, &images, slab, &job, &mut scratch.source);
+            let image = job.channels.len() * chunks.slabs.pitch;
+            // Where each step of the chunk finds x.
+            let seen: Vec<usize> = (0..images.len())
+                .flat_map(|i| {
+                    let rows = slab.rows[0].iter();
+                    rows.flat_map(move |row| (0..row.len).map(move |j| i * image + row.at + j))
+                })
+                .collect();
+            sized(&mut scratch.packed, width * seen.len());
+            let (offsets, bases): (Vec<usize>, Vec<usize>) = match in_lanes {
+                InLanes::Filters => {
+                    self.filters(&images, slab, &blocks, &job, &mut scratch.packed);
+                    let channel = |c: usize| {
+                        shifts
+                            .iter()
+                            .map(move |shift| c * chunks.slabs.pitch + shift)
+                    };
+                    (seen, (0..job.channels.len()).flat_map(channel).collect())
                 }
+                InLanes::Channels => {
+                    let steps = seen.len();
+                    let x = (&seen[..], shifts[0], chunks.slabs.pitch);
+                    self.channels(&images, slab, &blocks, &job, x, scratch);
+                    (
+                        (0..steps).collect(),
+                        (0..columns).map(|f| f * steps).collect(),
+                    )
+                }
+            };
+            let steps = offsets.len();
+            let mut rest = &mut all_sums[..];
+            for block in &blocks {
+                let (own, others) = rest.split_at_mut(block.width * columns);
+                rest = others;
+                Strip {
+                    packed: &scratch.packed[block.start * steps..][..block.width * steps],
+                    vectors: block.vectors,
+                    offsets: &offsets,
+                    reach: offsets.last().map_or(0, |last| last + 1),
+                    source: match in_lanes {
+                        InLanes::Filters => &scratch.source,
+                        InLanes::Channels => &scratch.other,
+                    },
+                    bases: &bases,
+                    out: own,
+                    chain: if index == 0 {
+                        Chain::Fresh
+                    } else {
+                        Chain::Added
+                    },
+                    fused: self.fused,
+                }
+                .run();
             }
         }
-        total
+        write(&blocks, all_sums, columns, in_lanes, job.dw);
+        scratch.sums = sums;
     }
 
-    #[inline(always)]
-    fn chunk<S: Simd, const NV: usize, const MR: usize, const NC: usize, const FUSED: bool>(
+    /// x of the job's channels, `[image, channel, pitch]`.
+    fn pad<T: Lane>(
         &self,
-        simd: S,
-        images: std::ops::Range<usize>,
-        filter: usize,
-        column: usize,
-    ) -> [[[T; LANES]; NC]; MR] {
-        let mut sums = [[[T::splat(simd, T::default()); NV]; NC]; MR];
-        for image in images {
-            let dy = self.filters::<MR>(image, filter);
-            let seen = self.columns::<NC>(image, column);
-            let steps = self.points / LANES;
-            let dy: [&[T::Vector<S>]; MR] =
-                std::array::from_fn(|m| &T::vectors::<S>(dy[m])[..steps * NV]);
-            let seen: [&[T::Vector<S>]; NC] =
-                std::array::from_fn(|c| &T::vectors::<S>(seen[c])[..steps * NV]);
-            for step in 0..steps {
-                for v in 0..NV {
-                    let seen: [T::Vector<S>; NC] = std::array::from_fn(|c| seen[c][step * NV + v]);
-                    for m in 0..MR {
-                        let dy = dy[m][step * NV + v];
-                        for c in 0..NC {
-                            let sum = &mut sums[m][c][v];
-                            *sum = if FUSED {
-                                T::fused(simd, dy, seen[c], *sum)
-                            } else {
-                                T::separate(simd, dy, seen[c], *sum)
-                            };
-                        }
+        chunks: &Chunks,
+        images: &Range<usize>,
+        slab: &Slab,
+        job: &Job<'_, T>,
+        target: &mut Vec<T>,
+    ) {
+        let plane: usize = self.lattice.source.extents.iter().product();
+        let pitch = chunks.slabs.pitch;
+        let target = sized(target, images.len() * job.channels.len() * pitch);
+        let count = job.channels.len();
+        for (image, target) in images
+            .clone()
+            .zip(target.chunks_exact_mut((count * pitch).max(1)))
+        {
+            let first = (image * self.sums.groups + job.group) * self.sums.channels;
+            let values = &self.x.values[(first + job.channels.start) * plane..][..count * plane];
+            slab.fill_all(values, plane, self.x.map, target);
+        }
+    }
+
+    /// Packs dy for filters in the lanes.
+    fn filters<T: Lane>(
+        &self,
+        images: &Range<usize>,
+        slab: &Slab,
+        blocks: &[Block],
+        job: &Job<'_, T>,
+        packed: &mut [T],
+    ) {
+        let sums = &self.sums;
+        let image = sums.groups * sums.filters * sums.plane;
+        let columns: Vec<usize> = images
+            .clone()
+            .flat_map(|i| {
+                slab.result
+                    .clone()
+                    .map(move |position| i * image + position)
+            })
+            .collect();
+        let first = job.group * sums.filters + job.filters.start;
+        for block in blocks {
+            let target = &mut packed[block.start * columns.len()..][..block.width * columns.len()];
+            let base = |lane: usize| (first + lane) * sums.plane;
+            gather_mapped(block, self.dy, base, &columns, target);
+        }
+    }
+
+    /// Packs x for channels in the lanes, and lays out dy of the job's filters.
+    fn channels<T: Lane>(
+        &self,
+        images: &Range<usize>,
+        slab: &Slab,
+        blocks: &[Block],
+        job: &Job<'_, T>,
+        (seen, shift, pitch): (&[usize], usize, usize),
+        scratch: &mut Scratch<T>,
+    ) {
+        for block in blocks {
+            let target =
+                &mut scratch.packed[block.start * seen.len()..][..block.width * seen.len()];
+            let base = |lane: usize| lane * pitch + shift;
+            gather(block, &scratch.source, |value| value, base, seen, target);
+        }
+        let sums = &self.sums;
+        let dy = sized(&mut scratch.other, job.filters.len() * seen.len());
+        let runs = dy.chunks_exact_mut(slab.result.len());
+        let rows = job.filters.clone().flat_map(|filter| {
+            let row = move |image: usize| (image * sums.groups + job.group) * sums.filters + filter;
+            images.clone().map(row)
+        });
+        for (row, target) in rows.zip(runs) {
+            let values = &self.dy.values[row * sums.plane..][slab.result.clone()];
+            self.dy.map.copy(values, 1, target);
+        }
+    }
+}
+
+/// From `[block, column, lane]` to dw.
+fn write<T: Lane>(
+    blocks: &[Block],
+    sums: &[T],
+    columns: usize,
+    in_lanes: InLanes,
+    mut dw: Vec<&mut [T]>,
+) {
+    for block in blocks {
+        let sums = &sums[block.start * columns..][..block.width * columns];
+        let sums = sums.chunks_exact(block.width);
+        let lanes = block.first..block.first + block.len;
+        match in_lanes {
+            InLanes::Filters => {
+                for (lane, dw) in dw[lanes].iter_mut().enumerate() {
+                    for (dw, sums) in dw.iter_mut().zip(sums.clone()) {
+                        *dw = sums[lane];
                     }
                 }
             }
+            InLanes::Channels => {
+                for (dw, sums) in dw.iter_mut().zip(sums) {
+                    dw[lanes.clone()].copy_from_slice(&sums[..block.len]);
+                }
+            }
         }
-        let mut lanes = [[[T::default(); LANES]; NC]; MR];
-        for (lanes, sums) in lanes.iter_mut().flatten().zip(sums.iter().flatten()) {
-            T::vectors_mut::<S>(lanes).copy_from_slice(sums);
-        }
-        lanes
-    }
-
-    #[inline(always)]
-    fn filters<const MR: usize>(&self, image: usize, filter: usize) -> [&[T]; MR] {
-        let sums = &self.correlation.sums;
-        let first = (image * sums.groups + self.job.group) * sums.filters + self.job.first + filter;
-        std::array::from_fn(|m| &self.correlation.dy[(first + m) * self.points..][..self.points])
-    }
-
-    #[inline(always)]
-    fn columns<const NC: usize>(&self, image: usize, column: usize) -> [&[T]; NC] {
-        let sums = &self.correlation.sums;
-        let channel = self.correlation.lattice.source.channel;
-        let base = (image * sums.groups + self.job.group) * sums.channels * channel;
-        std::array::from_fn(|c| {
-            let offset = base + self.offsets[self.job.columns.start + column + c];
-            &self.correlation.source[offset..offset + self.points]
-        })
     }
 }
