@@ -14,6 +14,7 @@ pub mod gate;
 pub mod inspect;
 pub mod journal;
 pub mod judge;
+pub mod measure;
 pub mod plan;
 pub mod power;
 pub mod report;

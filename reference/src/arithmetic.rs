@@ -10,8 +10,23 @@ pub struct Arithmetic {
     pub sum_factor: f64,
     /// Replaces the unit roundoff of the node's compute type where an engine declares a trait.
     pub accumulator_roundoff: Option<f64>,
+    /// The type whose range sums must stay in, where it is not the compute type (trait `f16`).
+    pub accumulator_type: Option<DataType>,
     /// Every sum grows as `K·u·S`, not only the one-signed ones (trait `rz`).
     pub linear_growth: bool,
+    /// Unit roundoff of partial sums of products that are stored in a narrower type (trait
+    /// `bf16-partials`); 0 where none are.
+    pub partial_roundoff: f64,
+    /// Unit roundoff of the type that f32 operands of products are rounded to (trait `xf32`); 0
+    /// where they are not.
+    pub product_roundoff: f64,
+    /// How much more than direct sums a convolution by transforms errs, over the largest error of
+    /// any element (traits `winograd`, `fft`); 0 without transforms.
+    pub transform: f64,
+    /// Variances are the mean of squares less the square of the mean.
+    pub one_pass_variance: bool,
+    /// Denormals may be read as zero, and zero be written for them.
+    pub flushes_denormals: bool,
     /// Units in the last place that each function may be off.
     pub functions: FunctionErrors,
 }
@@ -21,7 +36,13 @@ impl Default for Arithmetic {
         Self {
             sum_factor: 4.0,
             accumulator_roundoff: None,
+            accumulator_type: None,
             linear_growth: false,
+            partial_roundoff: 0.0,
+            product_roundoff: 0.0,
+            transform: 0.0,
+            one_pass_variance: false,
+            flushes_denormals: false,
             functions: FunctionErrors::default(),
         }
     }
@@ -81,7 +102,8 @@ pub(crate) struct Precision {
     pub roundoff: f64,
     /// Magnitudes from here on become infinite when rounded.
     pub overflow: f64,
-    /// Half of the smallest subnormal.
+    /// What an underflow loses: half of the smallest subnormal, or all of the subnormals where they
+    /// are flushed.
     pub half_subnormal: f64,
 }
 
@@ -94,14 +116,20 @@ impl Precision {
             DataType::Unset => DataType::Float,
             declared => declared,
         };
+        let range = arithmetic.accumulator_type.unwrap_or(data_type);
+        let lost = if arithmetic.flushes_denormals {
+            dtype::smallest_normal(range)
+        } else {
+            dtype::smallest_subnormal(range) / 2.0
+        };
         data_type.is_float().then(|| Self {
             data_type,
             bits: dtype::precision(data_type),
             roundoff: arithmetic
                 .accumulator_roundoff
                 .unwrap_or_else(|| dtype::unit_roundoff(data_type)),
-            overflow: dtype::overflow_threshold(data_type),
-            half_subnormal: dtype::smallest_subnormal(data_type) / 2.0,
+            overflow: dtype::overflow_threshold(range),
+            half_subnormal: lost,
         })
     }
 }

@@ -5,6 +5,8 @@
 //! allows ratios up to [`crate::Arithmetic::sum_factor`]. Counted is how often a ratio exceeds
 //! each of [`THRESHOLDS`].
 
+pub mod transforms;
+
 use rayon::prelude::*;
 
 /// Ratios whose excess is counted.

@@ -27,6 +27,8 @@ pub enum Decoy {
     OtherBatch,
     /// Everything × (1 + max(0.01, 8u)), u the unit roundoff of the output's type.
     Scaled,
+    /// Every sum without its last term.
+    LastTap,
 }
 
 impl fmt::Display for Decoy {
@@ -38,6 +40,7 @@ impl fmt::Display for Decoy {
             Self::RowsReversed => f.write_str("rows-reversed"),
             Self::OtherBatch => f.write_str("other-batch"),
             Self::Scaled => f.write_str("scaled"),
+            Self::LastTap => f.write_str("last-tap"),
         }
     }
 }
@@ -49,6 +52,9 @@ pub struct DecoyReport {
     pub applicable: Vec<Decoy>,
     /// The applicable ones that the criterion accepts.
     pub accepted: Vec<Decoy>,
+    /// No last term is larger than its sum's bound, so that no rule of this tightness sees one that
+    /// is missing.
+    pub blind_to_last_tap: bool,
 }
 
 impl DecoyReport {
@@ -94,10 +100,32 @@ pub fn check(
     estimate: &Estimate,
     criterion: &Criterion,
 ) -> Result<DecoyReport, LayoutError> {
+    check_with_terms(tensor, estimate, criterion, None)
+}
+
+/// As [`check`], with the last term of every element's sum where there is one
+/// ([`crate::last_terms`]).
+///
+/// # Errors
+/// As [`check`].
+pub fn check_with_terms(
+    tensor: &Tensor,
+    estimate: &Estimate,
+    criterion: &Criterion,
+    last_terms: Option<&[f64]>,
+) -> Result<DecoyReport, LayoutError> {
     let shape = Shape::of(tensor, estimate)?;
     let judge = Judge::new(*criterion, tensor.data_type);
     let mut report = DecoyReport::default();
-    for (decoy, source) in decoys(tensor, &shape, estimate) {
+    let mut all = decoys(tensor, &shape, estimate);
+    if let Some(terms) = last_terms.filter(|terms| terms.len() == shape.len) {
+        if shows(tensor, estimate, terms) {
+            all.push((Decoy::LastTap, Source::Less(terms)));
+        } else {
+            report.blind_to_last_tap = true;
+        }
+    }
+    for (decoy, source) in all {
         let outcome = with_element!(tensor.data_type, E => {
             let trial = Trial { source, shape: &shape, estimate, judge: &judge };
             match criterion {
@@ -117,6 +145,18 @@ pub fn check(
         }
     }
     Ok(report)
+}
+
+/// Whether some term is larger than the bound of its sum and what rounding to the output's type
+/// may hide.
+fn shows(tensor: &Tensor, estimate: &Estimate, terms: &[f64]) -> bool {
+    let u = crate::dtype::unit_roundoff(tensor.data_type);
+    let half = crate::dtype::smallest_subnormal(tensor.data_type) / 2.0;
+    let elements = estimate.value.iter().zip(&estimate.error);
+    elements.zip(terms).any(|((y, &error), term)| {
+        let e = f64::from(error);
+        term.abs() > e + 2.0 * u * (y.abs() + e + term.abs()) + 2.0 * half
+    })
 }
 
 /// Extents of a tensor with at least one element.
@@ -153,7 +193,7 @@ impl Shape {
 
 /// Where a decoy's elements come from.
 #[derive(Clone, Copy)]
-enum Source {
+enum Source<'a> {
     Constant(f64),
     Scaled(f64),
     /// The neighbour along an axis of this extent and step.
@@ -165,14 +205,17 @@ enum Source {
     Reversed {
         block: usize,
     },
+    /// Each less this one.
+    Less(&'a [f64]),
 }
 
-impl Source {
+impl Source<'_> {
     #[inline]
     fn at(self, index: usize, shape: &Shape, values: &[f64]) -> f64 {
         match self {
             Self::Constant(value) => value,
             Self::Scaled(factor) => values[index] * factor,
+            Self::Less(terms) => values[index] - terms[index],
             Self::Next { extent, step } => {
                 let last = (index / step) % extent == extent - 1;
                 let next = if last {
@@ -190,7 +233,7 @@ impl Source {
     }
 }
 
-fn decoys(tensor: &Tensor, shape: &Shape, estimate: &Estimate) -> Vec<(Decoy, Source)> {
+fn decoys<'a>(tensor: &Tensor, shape: &Shape, estimate: &Estimate) -> Vec<(Decoy, Source<'a>)> {
     if shape.len == 0 {
         return Vec::new();
     }
@@ -243,7 +286,7 @@ struct Outcome {
 }
 
 struct Trial<'a> {
-    source: Source,
+    source: Source<'a>,
     shape: &'a Shape,
     estimate: &'a Estimate,
     judge: &'a Judge,
@@ -372,6 +415,29 @@ mod tests {
         #[case] expected: &str,
     ) {
         assert_eq!(report(data_type, dims, value, error, criterion), expected);
+    }
+
+    #[rstest]
+    // A last term of 1 beside a bound of 0.1, and of 10.
+    #[case::seen(0.1, Criterion::Bound, "5 of 5 decoys rejected; last tap seen")]
+    #[case::blind(10.0, Criterion::Bound, "last tap hidden")]
+    #[case::table(0.1, Criterion::Table { atol: 2.0, rtol: 0.0 }, "accepted: last-tap; last tap seen")]
+    fn the_last_term_of_a_sum(
+        #[case] error: f32,
+        #[case] criterion: Criterion,
+        #[case] expected: &str,
+    ) {
+        let tensor = Tensor::packed(1, "y", DataType::Float, &[1, 3]);
+        let estimate = Estimate::new(vec![1000.0, -400.0, 500.0], vec![error; 3]);
+        let terms = [0.0, 1.0, 0.0];
+        let report = check_with_terms(&tensor, &estimate, &criterion, Some(&terms)).unwrap();
+        let seen = if report.blind_to_last_tap {
+            "hidden"
+        } else {
+            "seen"
+        };
+        let text = format!("{report}; last tap {seen}");
+        assert!(text.ends_with(expected), "{text}");
     }
 
     /// The element that gives a decoy away may be anywhere.

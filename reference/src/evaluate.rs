@@ -74,10 +74,14 @@ pub fn evaluate(
         inputs,
         arithmetic,
         constants: BTreeMap::new(),
+        denormals: BTreeMap::new(),
         read_later: BTreeMap::new(),
         evaluation: Evaluation::default(),
     };
     run.read_constants()?;
+    if arithmetic.flushes_denormals {
+        run.doubt_denormals();
+    }
     for (index, node) in graph.nodes.iter().enumerate() {
         let at = At { index, node };
         for (uid, estimate) in run.node(&at)? {
@@ -118,6 +122,8 @@ struct Run<'a> {
     arithmetic: &'a Arithmetic,
     /// Scalars that travel in the graph.
     constants: BTreeMap<i64, Vec<f64>>,
+    /// Errors of inputs whose denormals may be read as zero.
+    denormals: BTreeMap<i64, Vec<f32>>,
     /// Outputs that later nodes read, as those may find them: rounded or not.
     read_later: BTreeMap<i64, Estimate>,
     evaluation: Evaluation,
@@ -143,6 +149,21 @@ impl<'a> Run<'a> {
             self.constants.insert(tensor.uid, vec![value; count]);
         }
         Ok(())
+    }
+
+    /// Denormal inputs may count as zero.
+    fn doubt_denormals(&mut self) {
+        for (&uid, values) in self.inputs {
+            let Some(tensor) = self.graph.tensor(uid) else {
+                continue;
+            };
+            let least = dtype::smallest_normal(tensor.data_type);
+            if values.iter().any(|x| is_below(*x, least)) {
+                let lost = |x: &f64| if is_below(*x, least) { x.abs() } else { 0.0 };
+                let errors = values.iter().map(lost).map(round_up).collect();
+                self.denormals.insert(uid, errors);
+            }
+        }
     }
 
     fn tensor(&self, at: &At<'_>, uid: i64) -> Result<&'a Tensor, EvalError> {
@@ -184,7 +205,7 @@ impl<'a> Run<'a> {
         }
         Ok(Operand {
             value,
-            error: &[],
+            error: self.denormals.get(&uid).map_or(&[], Vec::as_slice),
             also: &[],
             dims: &tensor.dims,
             data_type: tensor.data_type,
@@ -221,6 +242,11 @@ impl<'a> Run<'a> {
         SumBound::new(self.arithmetic, precision)
     }
 
+    fn bound_of_products(&self, precision: &Precision, operands: &[Operand<'_>]) -> SumBound {
+        let wide = operands.iter().any(Operand::is_wide);
+        SumBound::of_products(self.arithmetic, precision, wide)
+    }
+
     fn node(&mut self, at: &At<'_>) -> Result<Written, EvalError> {
         match &at.node.attributes {
             Attributes::ConvolutionFwd(conv) => self.fprop(at, conv),
@@ -237,8 +263,11 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps a node's output: of a virtual tensor with the rounding to its type included.
-    fn store(&mut self, at: &At<'_>, uid: i64, estimate: Estimate) -> Result<(), EvalError> {
+    fn store(&mut self, at: &At<'_>, uid: i64, mut estimate: Estimate) -> Result<(), EvalError> {
         let tensor = self.tensor(at, uid)?;
+        if self.arithmetic.flushes_denormals {
+            flush(dtype::smallest_normal(tensor.data_type), &mut estimate);
+        }
         if tensor.element_count() != Some(estimate.value.len()) {
             return Err(at.invalid(format!(
                 "output {uid} is {:?}, the operation gives {} elements",
@@ -261,6 +290,21 @@ impl<'a> Run<'a> {
         }
         self.evaluation.tensors.insert(uid, estimate);
         Ok(())
+    }
+}
+
+/// A number other than 0 below the smallest normal one.
+fn is_below(x: f64, least: f64) -> bool {
+    x != 0.0 && x.abs() < least
+}
+
+/// Zero is right for what may be a denormal.
+fn flush(least: f64, estimate: &mut Estimate) {
+    for (y, error) in estimate.value.iter().zip(&mut estimate.error) {
+        let e = f64::from(*error);
+        if *y != 0.0 && y.abs() - e < least {
+            *error = round_up(e + y.abs().min(least));
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod estimate;
 mod evaluate;
 pub mod exact;
 pub mod fill;
+mod last_term;
 mod ops;
 mod parallel;
 mod traits;
@@ -24,4 +25,5 @@ pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, bounds, com
 pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};
 pub use evaluate::{EvalError, Evaluation, evaluate};
-pub use traits::{Trait, Traits, UnknownTrait};
+pub use last_term::last_terms;
+pub use traits::{FFT, Trait, Traits, UnknownTrait, WINOGRAD};

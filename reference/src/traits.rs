@@ -1,6 +1,7 @@
 //! Traits: deviations from plain f32 arithmetic that an engine declares by name.
 
 use crate::arithmetic::Arithmetic;
+use dnn_assay_graph::DataType;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -49,26 +50,61 @@ impl Trait {
         row.map_or("", |(_, name)| name)
     }
 
-    /// Roundoff of the accumulator and growth of sums, where the trait changes them. `rz` errs by
-    /// up to a whole unit in the last place and always to the same side.
-    fn effect(self) -> Option<(f64, Growth)> {
+    /// Whether sums on integers stay exact: the trait changes no sum.
+    fn keeps_sums_exact(self) -> bool {
+        matches!(
+            self,
+            Self::Rn | Self::OnePassVariance | Self::FlushDenormals
+        )
+    }
+
+    /// What the trait allows beyond plain f32 arithmetic; of several roundoffs the largest counts.
+    ///
+    /// `rz` errs by up to a whole unit in the last place and always to the same side. How far
+    /// transforms err was measured: [`WINOGRAD`], [`FFT`].
+    fn widen(self, arithmetic: &mut Arithmetic) {
+        let accumulate = |arithmetic: &mut Arithmetic, roundoff: f64| {
+            let known = arithmetic.accumulator_roundoff.unwrap_or(0.0);
+            arithmetic.accumulator_roundoff = Some(known.max(roundoff));
+        };
         match self {
-            Self::Rz => Some((2.0 * (-24f64).exp2(), Growth::Linear)),
-            Self::F16 => Some(((-11f64).exp2(), Growth::SquareRoot)),
-            Self::Bf16Partials => Some(((-8f64).exp2(), Growth::SquareRoot)),
-            Self::Xf32 => Some(((-11f64).exp2(), Growth::SquareRoot)),
-            Self::Winograd | Self::Fft => Some(((-24f64).exp2(), Growth::Linear)),
-            Self::Rn | Self::OnePassVariance | Self::FlushDenormals => None,
+            Self::Rn => {}
+            Self::Rz => {
+                accumulate(arithmetic, 2.0 * (-24f64).exp2());
+                arithmetic.linear_growth = true;
+            }
+            Self::F16 => {
+                accumulate(arithmetic, (-11f64).exp2());
+                arithmetic.accumulator_type = Some(DataType::Half);
+            }
+            Self::Bf16Partials => arithmetic.partial_roundoff = (-8f64).exp2(),
+            Self::Xf32 => arithmetic.product_roundoff = (-11f64).exp2(),
+            Self::Winograd => arithmetic.transform = arithmetic.transform.max(WINOGRAD),
+            Self::Fft => arithmetic.transform = arithmetic.transform.max(FFT),
+            Self::OnePassVariance => arithmetic.one_pass_variance = true,
+            Self::FlushDenormals => arithmetic.flushes_denormals = true,
         }
+    }
+
+    /// The trait that a diagnosis speaks of, where it speaks of one.
+    pub fn of_hypothesis(id: &str) -> Option<Self> {
+        Some(match id {
+            "accumulator-f16" => Self::F16,
+            "bf16-partials" => Self::Bf16Partials,
+            "xf32-inputs" => Self::Xf32,
+            "one-pass-variance" => Self::OnePassVariance,
+            "denormals-flushed" | "input-denormals-flushed" => Self::FlushDenormals,
+            _ => return None,
+        })
     }
 }
 
-/// How the error of a sum grows with its length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Growth {
-    SquareRoot,
-    Linear,
-}
+/// How much Winograd's algorithm errs over the largest bound of direct sums; see
+/// [`crate::calibrate::transforms`].
+pub const WINOGRAD: f64 = 8.0;
+
+/// The same for a convolution by Fourier's transform.
+pub const FFT: f64 = 8.0;
 
 /// The traits that an engine declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,21 +130,42 @@ impl Traits {
     /// The engine declares plain f32 accumulation and nothing that contradicts it, so integer
     /// cases are judged bit for bit.
     pub fn promises_exact_sums(&self) -> bool {
-        self.has(Trait::Rn) && self.declared.iter().all(|other| other.effect().is_none())
+        self.has(Trait::Rn) && self.declared.iter().all(|other| other.keeps_sums_exact())
     }
 
-    /// The arithmetic under which an engine with these traits is judged: of several roundoffs the
-    /// largest counts. `one-pass-variance` and `flush-denormals` change nothing here yet.
-    pub fn arithmetic(&self) -> Arithmetic {
-        let mut arithmetic = Arithmetic::default();
-        for (roundoff, growth) in self.declared.iter().filter_map(|which| which.effect()) {
-            let largest = arithmetic
-                .accumulator_roundoff
-                .map_or(roundoff, |u| u.max(roundoff));
-            arithmetic.accumulator_roundoff = Some(largest);
-            arithmetic.linear_growth |= growth == Growth::Linear;
+    /// Whether results that are copies of inputs must be so bit for bit.
+    pub fn keep_copies(&self) -> bool {
+        !self.has(Trait::FlushDenormals)
+    }
+
+    /// Nothing is declared.
+    pub fn is_empty(&self) -> bool {
+        self.declared.is_empty()
+    }
+
+    /// The declared ones, in the order of [`Trait::ALL`].
+    pub fn iter(&self) -> impl Iterator<Item = Trait> + '_ {
+        self.declared.iter().copied()
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub fn with(&self, which: Trait) -> Self {
+        self.iter().chain([which]).collect()
+    }
+
+    /// `base` as far as these traits widen it.
+    pub fn widened(&self, base: &Arithmetic) -> Arithmetic {
+        let mut arithmetic = base.clone();
+        for which in self.iter() {
+            which.widen(&mut arithmetic);
         }
         arithmetic
+    }
+
+    /// The arithmetic under which an engine with these traits is judged, by the default constants.
+    pub fn arithmetic(&self) -> Arithmetic {
+        self.widened(&Arithmetic::default())
     }
 }
 
@@ -187,9 +244,19 @@ mod tests {
     #[test]
     fn effects_widen_and_never_narrow() {
         assert_eq!(Traits::default().arithmetic(), Arithmetic::default());
-        let both = "f16,bf16-partials".parse::<Traits>().unwrap().arithmetic();
-        assert_eq!(both.accumulator_roundoff, Some(1.0 / 256.0));
-        assert!(!both.linear_growth && "rz".parse::<Traits>().unwrap().arithmetic().linear_growth);
+        let both = "rz,f16".parse::<Traits>().unwrap().arithmetic();
+        assert_eq!(both.accumulator_roundoff, Some(1.0 / 2048.0));
+        assert!(both.linear_growth);
+        // Every trait but `rn` changes something, and each something of its own.
+        let changed: Vec<Arithmetic> = Trait::ALL
+            .iter()
+            .filter(|(which, _)| !matches!(which, Trait::Rn | Trait::Fft))
+            .map(|(which, _)| Traits::default().with(*which).arithmetic())
+            .collect();
+        for (i, one) in changed.iter().enumerate() {
+            assert_ne!(*one, Arithmetic::default());
+            assert!(!changed[..i].contains(one));
+        }
     }
 
     #[test]

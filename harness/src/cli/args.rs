@@ -72,6 +72,8 @@ pub enum Command {
     Conform(Box<crate::conform::args::ConformArgs>),
     /// Judge dumps of failing cases again, without a plugin or a device
     Replay(ReplayArgs),
+    /// Measure what a plugin's arithmetic does, and print the traits to declare
+    Traits(super::traits::TraitsArgs),
     /// Show the GPUs that the drivers here offer, or why they offer none
     Device(DeviceArgs),
     /// Tools for those who work on this program
@@ -158,6 +160,9 @@ pub struct RunArgs {
     /// Traits that every engine under test is taken to declare, such as rn or f16; may be repeated
     #[arg(long = "trait", value_name = "TRAIT")]
     pub traits: Vec<String>,
+    /// What the configuration declares, engine by engine.
+    #[arg(skip)]
+    pub declared: Option<crate::judge::Declared>,
     /// Generation of the graph's wire format
     #[arg(long, value_enum, default_value_t = WireChoice::Auto)]
     pub wire: WireChoice,
@@ -421,6 +426,8 @@ pub enum CriterionName {
     Table,
     /// MIOpenDriver's root mean square of the whole tensor
     Rms,
+    /// Units in the last place, where nothing is summed
+    Ulp,
 }
 
 /// Depth at which a case stops.

@@ -58,7 +58,7 @@ pub fn merge(args: &mut RunArgs, config: &Config) {
         args.selection.suite = config.suites();
     }
     if args.traits.is_empty() {
-        args.traits.clone_from(&file.traits);
+        args.declared = Some(config.traits.clone());
     }
     args.loading.device = args.loading.device.or(file.device);
     args.limits.min_verified = args.limits.min_verified.or(file.floors.verified);

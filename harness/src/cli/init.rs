@@ -3,9 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use clap::Parser;
-
-use super::args::{Cli, Command, InitArgs, RunArgs};
+use super::args::InitArgs;
+use super::traits::default_run;
 use super::{Error, stdout};
 use crate::config::{Plan, commented};
 use crate::exit::Exit;
@@ -55,20 +54,6 @@ pub fn init(args: InitArgs) -> Result<Exit, Error> {
     let mut out = stdout();
     writeln!(out, "wrote {}; next: dnn-assay check", output.display())?;
     Ok(Exit::Ok)
-}
-
-/// The options of `run` without any flag.
-fn default_run(out: &Path) -> Result<RunArgs, Error> {
-    let words = [
-        "dnn-assay".as_ref(),
-        "run".as_ref(),
-        "--out".as_ref(),
-        out.as_os_str(),
-    ];
-    match Cli::try_parse_from(words).map(|cli| cli.command) {
-        Ok(Command::Run(args)) => Ok(*args),
-        _ => Err(Error::infrastructure("the default options cannot be had")),
-    }
 }
 
 /// The plugin as seen from the folder of the configuration, where that is possible without

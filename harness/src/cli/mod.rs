@@ -20,6 +20,7 @@ mod report;
 mod reports;
 mod run;
 mod select;
+mod traits;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -65,6 +66,7 @@ where
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Dev(command) => dev::dev(&command),
+        Command::Traits(args) => traits::traits(args),
         Command::Device(args) => device::device(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "dnn-assay", &mut stdout());

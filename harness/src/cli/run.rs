@@ -168,7 +168,8 @@ fn context(args: &RunArgs, options: RunOptions) -> Result<Context, Error> {
     let problem = |problem: Box<crate::yaml::Problem>| Error::usage(problem.render(is_coloured()));
     let tolerances = Tolerances::embedded().map_err(problem)?;
     let allowances = Allowances::embedded().map_err(problem)?;
-    let rules = Rules::new(args.criterion, &options.declared, tolerances, allowances);
+    let declared = options.declared.clone();
+    let rules = Rules::declared(args.criterion, declared, tolerances, allowances);
     let limits = &args.limits;
     let progress = Progress::new(args.output.plain);
     Ok(Context {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::cli::args::DeviceChoice;
 use crate::gate::WaiverEntry;
+use crate::judge::TraitEntry;
 
 /// A configuration as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -25,9 +26,9 @@ pub struct ConfigFile {
     /// Suites by name, or files relative to this one.
     #[serde(default)]
     pub suites: Vec<String>,
-    /// Arithmetic traits that the engines declare.
+    /// Arithmetic traits that engines declare, for all of a run or for some of its units.
     #[serde(default)]
-    pub traits: Vec<String>,
+    pub traits: Vec<TraitEntry>,
     /// What is known to fail.
     #[serde(default)]
     pub waive: Vec<WaiverEntry>,

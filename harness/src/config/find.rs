@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use super::FILE_NAME;
 use super::file::ConfigFile;
 use crate::gate::{Waivers, check_schema, read_document};
-use crate::yaml::{self, Problem, Source, Step};
+use crate::judge::Declared;
+use crate::yaml::{self, Problem, Source};
 
 /// A configuration and where it stands.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Config {
     pub file: ConfigFile,
     /// Its waivers, checked.
     pub waivers: Waivers,
+    /// Its traits, checked.
+    pub traits: Declared,
 }
 
 /// Why there is no usable configuration.
@@ -64,27 +67,13 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
     let source = read_document(path, "--config")?;
     let file: ConfigFile = yaml::read(&source)?;
     check_schema(&source, file.schema)?;
-    check_traits(&source, &file)?;
     Ok(Config {
+        traits: Declared::read(&source, &file.traits)?,
         waivers: Waivers::read(&source, &file.waive)?,
         path: path.to_owned(),
         source,
         file,
     })
-}
-
-fn check_traits(source: &Source, file: &ConfigFile) -> Result<(), Box<Problem>> {
-    for (index, name) in file.traits.iter().enumerate() {
-        let parsed: Result<dnn_assay_reference::Traits, _> = name.parse();
-        if let Err(error) = parsed {
-            let path = [Step::Key("traits"), Step::Item(index)];
-            return Err(Box::new(Problem::new(
-                error.to_string(),
-                source.place_of(&path, "here"),
-            )));
-        }
-    }
-    Ok(())
 }
 
 impl Config {

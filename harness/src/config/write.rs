@@ -45,7 +45,9 @@ suites: [smoke]
 
 # What the engines' arithmetic is known to do beyond correct rounding in f32, such as f16 sums;
 # each widens the bound, and only where it applies.
-# traits: [xf32]
+# `dnn-assay traits {plugin}` measures them.
+# traits:
+#   - {{trait: xf32, engine: NAME, when: {{op: conv, dtype: f32}}, reason: why it computes so}}
 
 # What is known to fail. Every failure prints its entry, ready to paste here; the four last keys
 # are compulsory. A case that passes against its entry is red; so is an expired entry with

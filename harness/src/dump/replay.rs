@@ -61,14 +61,14 @@ pub fn replay(dump: &Dump) -> Result<Journal, ReplayError> {
 fn judge(dump: &Dump) -> Result<CaseEnd, ReplayError> {
     let rules = rules(dump)?;
     let evaluation = evaluate(&dump.graph, &dump.inputs, &rules.arithmetic)?;
-    let integer = dump.manifest.fill == dnn_assay_graph::case::Fill::Integer.name();
+    let fill = dnn_assay_graph::case::Fill::from_name(&dump.manifest.fill).unwrap_or_default();
     let snapshot = snapshot(dump);
     let judged = judge_values(
         &dump.graph,
         &dump.inputs,
         &evaluation,
         &snapshot,
-        integer,
+        fill,
         &rules,
     );
     let recorded = &dump.manifest.end;

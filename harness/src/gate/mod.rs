@@ -18,7 +18,7 @@ use jiff::civil::Date;
 pub use claims::{ClaimEntry, Claims, GoneEngine, recorded};
 pub use document::{Expected, Origin, check_schema, read_document, read_waivers};
 pub use range::VersionRange;
-pub use subject::Subject;
+pub use subject::{Subject, is_arch};
 pub use upstream::{ToleranceOverride, UpstreamConfig, ValidatorOverride};
 pub use waiver::{Waiver, WaiverEntry, Waivers};
 
@@ -74,6 +74,11 @@ impl Gate {
     pub fn on_device(&mut self, arch: Option<String>, rocm: Option<String>) {
         self.arch = arch;
         self.rocm = rocm;
+    }
+
+    /// The architecture of the run's device, where it has one that is known.
+    pub fn arch(&self) -> Option<&str> {
+        self.arch.as_deref()
     }
 
     /// A plugin was examined.

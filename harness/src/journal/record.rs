@@ -271,9 +271,16 @@ pub struct CaseEnd {
     /// Where the wrong elements lie.
     #[serde(default)]
     pub geometry: Option<MismatchGeometry>,
+    /// Elements by distance from the correctly rounded reference: 0, 1, 2–3, 4–7, … units in the
+    /// last place; empty bins at the end are left out.
+    #[serde(default)]
+    pub ulps: Vec<u64>,
     /// Ids of the hypotheses that explain the result.
     #[serde(default)]
     pub diagnosis: Vec<String>,
+    /// How many decoys differ from the reference, over all outputs.
+    #[serde(default)]
+    pub decoys: Option<u64>,
     /// The decoys that the criterion would accept, for `Weak`.
     #[serde(default)]
     pub decoys_accepted: Vec<String>,
@@ -472,7 +479,9 @@ impl CaseEnd {
             mismatched: None,
             worst: None,
             geometry: None,
+            ulps: Vec::new(),
             diagnosis: Vec::new(),
+            decoys: None,
             decoys_accepted: Vec::new(),
             notes: Vec::new(),
             dump: None,

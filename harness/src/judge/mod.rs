@@ -1,15 +1,19 @@
 //! One case's evidence to one verdict. Three witnesses are heard in turn: how the calls ended,
 //! what happened to the memory around the tensors, and what the tensors hold.
 
+mod bias;
 mod calls;
+mod declared;
 mod diagnosis;
 mod geometry;
 mod memory;
 mod repeats;
 mod rules;
+mod undeclared;
 mod values;
 
 pub use calls::judge_calls;
+pub use declared::{Declared, ScopeEntry, TraitEntry, Unit};
 pub use memory::{is_suspicious, judge_memory};
 pub use repeats::judge_repeats;
 pub use rules::{Rules, WEAK_ALLOWED, exactness_note};

@@ -1,58 +1,112 @@
 //! The rule of judgement of a run: criterion, arithmetic, tables, declared traits.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::{Graph, Tensor};
-use dnn_assay_reference::exact::Exactness;
-use dnn_assay_reference::{Arithmetic, Criterion, Traits, ZeroSign};
+use dnn_assay_reference::exact::{self, Exactness};
+use dnn_assay_reference::{
+    Arithmetic, Criterion, Evaluation, Trait, Traits, Values as Inputs, ZeroSign,
+};
 
+use super::declared::{Declared, Unit};
 use crate::cli::args::CriterionName;
 use crate::suite::{Allowances, Tolerances};
 
 /// Begins the note of a weak case that the suites allow to be weak.
 pub const WEAK_ALLOWED: &str = "weak is allowed: ";
 
-/// Everything that judging needs and that no case changes.
-#[derive(Debug)]
+/// Everything that judging needs beside the case. A run's rules are narrowed to a unit by
+/// [`Rules::of_unit`]; the tables are shared.
+#[derive(Clone, Debug)]
 pub struct Rules {
     /// The criterion by name.
     pub name: CriterionName,
-    /// What correct engines may do, declared traits included.
+    /// What correct engines may do, the traits included.
     pub arithmetic: Arithmetic,
     /// Whether integer data must agree bit for bit.
     pub exact_required: bool,
+    /// The traits that hold.
+    pub traits: Traits,
     /// The tables.
-    pub tolerances: Tolerances,
+    pub tolerances: Arc<Tolerances>,
     /// Cases that are known to be weak.
-    pub allowances: Allowances,
+    pub allowances: Arc<Allowances>,
+    /// What is declared for which units.
+    declared: Arc<Declared>,
+    /// The unit, as an entry under `traits` names it.
+    scope: Option<String>,
     /// Failures that have been diagnosed.
-    diagnosed: AtomicUsize,
+    diagnosed: Arc<AtomicUsize>,
 }
 
 /// Failures of a run that are diagnosed; after so many the next name helps nobody.
 const MOST_DIAGNOSED: usize = 50;
 
 impl Rules {
-    /// The rules of a run.
+    /// The rules of a run whose engines all have the same traits.
     pub fn new(
         name: CriterionName,
         declared: &Traits,
         tolerances: Tolerances,
         allowances: Allowances,
     ) -> Self {
-        let constants = tolerances.bound.arithmetic();
+        Self::declared(name, Declared::everywhere(declared), tolerances, allowances)
+    }
+
+    /// The rules of a run.
+    pub fn declared(
+        name: CriterionName,
+        declared: Declared,
+        tolerances: Tolerances,
+        allowances: Allowances,
+    ) -> Self {
+        let traits = declared.unscoped();
         Self {
             name,
-            arithmetic: Arithmetic {
-                sum_factor: constants.sum_factor,
-                functions: constants.functions,
-                ..declared.arithmetic()
-            },
-            exact_required: declared.promises_exact_sums(),
-            tolerances,
-            allowances,
-            diagnosed: AtomicUsize::new(0),
+            arithmetic: traits.widened(&tolerances.bound.arithmetic()),
+            exact_required: traits.promises_exact_sums(),
+            traits,
+            tolerances: Arc::new(tolerances),
+            allowances: Arc::new(allowances),
+            declared: Arc::new(declared),
+            scope: None,
+            diagnosed: Arc::new(AtomicUsize::new(0)),
         }
+    }
+
+    /// The rules for one unit: with the traits that are declared for it.
+    #[must_use]
+    pub fn of_unit(&self, unit: Unit<'_>) -> Self {
+        let rules = self.with_traits(self.declared.of(unit));
+        let fields = ["op", "dtype"].map(|field| unit.case.values(field).into_iter().next());
+        let [op, dtype] = fields.map(Option::unwrap_or_default);
+        Self {
+            scope: Some(format!(
+                "engine: '{}', when: {{op: {op}, dtype: {dtype}}}",
+                unit.engine.label()
+            )),
+            ..rules
+        }
+    }
+
+    /// The same rules for an engine with these traits.
+    #[must_use]
+    pub fn with_traits(&self, traits: Traits) -> Self {
+        Self {
+            arithmetic: traits.widened(&self.tolerances.bound.arithmetic()),
+            exact_required: traits.promises_exact_sums(),
+            traits,
+            ..self.clone()
+        }
+    }
+
+    /// The entry under `traits` of `dnn-assay.yaml` that would declare a trait for this unit.
+    pub fn entry(&self, which: Trait) -> String {
+        let scope = self.scope.as_ref();
+        let scope = scope.map_or_else(String::new, |scope| format!(", {scope}"));
+        format!("- {{trait: {which}{scope}, reason: why the engine computes so}}")
     }
 
     /// Whether one more failure is diagnosed.
@@ -68,6 +122,27 @@ impl Rules {
             "{WEAK_ALLOWED}{} ({}, until {}; see {})",
             allowance.reason, allowance.owner, allowance.expires, allowance.link
         ))
+    }
+
+    /// Whether exact arithmetic decides the outputs of a case; `None` where its data are no integers
+    /// and something is computed.
+    pub fn exactness(
+        &self,
+        graph: &Graph,
+        fill: Fill,
+        inputs: &Inputs,
+        evaluation: &Evaluation,
+    ) -> Option<Exactness> {
+        if fill.is_integer() {
+            return Some(exact::applies(graph, inputs, evaluation));
+        }
+        exact::copies(graph).filter(|_| self.traits.keep_copies())
+    }
+
+    /// Whether bits that differ inside the bound are a failure: for engines that declare `rn`, and
+    /// where nothing is computed.
+    pub fn requires_bits(&self, graph: &Graph) -> bool {
+        self.exact_required || self.traits.keep_copies() && exact::copies(graph).is_some()
     }
 
     /// The criterion for an output of `graph`: bit equality where integer data allow it.
@@ -95,6 +170,9 @@ impl Rules {
             }
             CriterionName::Rms => Criterion::Rms {
                 threshold: self.tolerances.rms.value(graph, dtype)?,
+            },
+            CriterionName::Ulp => Criterion::Ulp {
+                limit: self.tolerances.ulp.value(graph, dtype)? as u64,
             },
         })
     }

@@ -2,18 +2,25 @@
 //! decoys.
 
 use dnn_assay_device::Snapshot;
+use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::{Graph, Tensor};
 use dnn_assay_reference::dtype::LayoutError;
-use dnn_assay_reference::exact::{self, Exactness};
+use dnn_assay_reference::exact::Exactness;
 use dnn_assay_reference::{
-    Comparison, Criterion, Element, Estimate, Evaluation, Mismatch, Values as Inputs, compare,
-    decoys,
+    Comparison, Criterion, Element, Estimate, Evaluation, Mismatch, Trait, UlpHistogram,
+    Values as Inputs, compare, decoys, last_terms,
 };
 
 use super::diagnosis::{self, Named, Suspicious};
-use super::{Finding, Rules, exactness_note, geometry};
+use super::undeclared::{Explanation, Failed, explanation};
+use super::{Finding, Rules, bias, exactness_note, geometry};
+use crate::cli::args::CriterionName;
 use crate::journal::{CaseEnd, MismatchGeometry, Worst};
 use crate::verdict::{FailKind, SkipReason, Verdict};
+
+/// The note of a case whose last products vanish in the rounding of its sums: a twin with the fill
+/// `edges` shows whether they are there.
+const BLIND: &str = "blind: last-tap";
 
 /// The judgement of all outputs of a case.
 #[derive(Clone, Debug)]
@@ -28,7 +35,9 @@ pub struct Values {
     mismatched: u64,
     worst: Option<Worst>,
     geometry: Option<MismatchGeometry>,
+    decoys: u64,
     decoys_accepted: Vec<String>,
+    ulps: Vec<u64>,
     diagnosis: Vec<String>,
     notes: Vec<String>,
 }
@@ -40,9 +49,14 @@ struct Output<'a> {
     comparison: Comparison,
     accepted: Vec<String>,
     applicable: usize,
+    /// No decoy can show whether the last tap is there.
+    blind: bool,
+    /// Inside the bound everywhere, but drifting.
+    is_biased: bool,
 }
 
-/// Judges the outputs in `snapshot` by `rules`.
+/// Judges the outputs in `snapshot` by `rules`. Values that fail are judged again under every trait
+/// that the engine does not declare; one that explains them becomes part of the verdict.
 ///
 /// # Errors
 /// A finding where the rule has no number for an output: the case is skipped.
@@ -51,80 +65,164 @@ pub fn judge_values(
     inputs: &Inputs,
     evaluation: &Evaluation,
     snapshot: &Snapshot,
-    integer: bool,
+    fill: Fill,
     rules: &Rules,
 ) -> Result<Values, Finding> {
-    let exactness = integer.then(|| exact::applies(graph, inputs, evaluation));
-    let mut outputs = Vec::new();
-    for tensor in graph.outputs() {
-        let missing = || skip(format!("there is no reference for {}", tensor.name));
-        let estimate = evaluation.tensors.get(&tensor.uid).ok_or_else(missing)?;
-        let check = snapshot.buffer(tensor.uid).ok_or_else(missing)?;
-        let criterion = rules
-            .criterion(graph, tensor, exactness.as_ref())
-            .ok_or_else(|| {
+    let case = Judged {
+        graph,
+        inputs,
+        snapshot,
+        fill,
+        rules,
+    };
+    let exactness = rules.exactness(graph, fill, inputs, evaluation);
+    let outputs = case.outputs(evaluation, exactness.as_ref())?;
+    let mut values = combine(&outputs, exactness.as_ref());
+    if !matches!(values.finding.verdict, Verdict::Fail(_)) {
+        return Ok(values);
+    }
+    let suspicious = Suspicious {
+        graph,
+        inputs,
+        evaluation,
+        rules,
+    };
+    let seen = outputs
+        .iter()
+        .map(|o| (o.tensor.uid, o.bytes, o.comparison.criterion));
+    let Named { ids, notes } = diagnosis::name(&suspicious, seen);
+    values.diagnosis = ids;
+    values.notes.extend(notes);
+    if rules.name == CriterionName::Bound {
+        case.under_traits(values, &outputs)
+    } else {
+        Ok(values)
+    }
+}
+
+/// A case with what it wrote.
+struct Judged<'a> {
+    graph: &'a Graph,
+    inputs: &'a Inputs,
+    snapshot: &'a Snapshot,
+    fill: Fill,
+    rules: &'a Rules,
+}
+
+impl<'a> Judged<'a> {
+    fn outputs<'e>(
+        &self,
+        evaluation: &'e Evaluation,
+        exactness: Option<&Exactness>,
+    ) -> Result<Vec<Output<'e>>, Finding>
+    where
+        'a: 'e,
+    {
+        let (graph, rules) = (self.graph, self.rules);
+        let mut outputs = Vec::new();
+        for tensor in graph.outputs() {
+            let missing = || skip(format!("there is no reference for {}", tensor.name));
+            let estimate = evaluation.tensors.get(&tensor.uid).ok_or_else(missing)?;
+            let check = self.snapshot.buffer(tensor.uid).ok_or_else(missing)?;
+            let criterion = rules.criterion(graph, tensor, exactness).ok_or_else(|| {
                 skip(format!(
                     "the table has no tolerance for {} of type {}",
                     tensor.name,
                     tensor.data_type.short_name()
                 ))
             })?;
-        let output = judge_output(tensor, estimate, &check.bytes, &criterion, rules);
-        outputs.push(output.map_err(|error| skip(error.to_string()))?);
+            let last_terms = last_terms(graph, self.inputs, tensor.uid);
+            let output = Output::judge(tensor, estimate, &check.bytes, &criterion, last_terms);
+            let mut output = output.map_err(|error| skip(error.to_string()))?;
+            if !rules.requires_bits(graph) {
+                output.comparison = output.comparison.allow_inexact();
+            }
+            output.is_biased = self.fill == Fill::Uniform
+                && rules.name == CriterionName::Bound
+                && bias::convicts(graph, tensor, &output.comparison, &rules.traits);
+            outputs.push(output);
+        }
+        Ok(outputs)
     }
-    let mut values = combine(&outputs, exactness.as_ref());
-    if matches!(values.finding.verdict, Verdict::Fail(_)) {
-        let case = Suspicious {
-            graph,
-            inputs,
-            evaluation,
-            rules,
+
+    /// What an undeclared trait makes of values that fail.
+    fn under_traits(&self, mut values: Values, outputs: &[Output<'_>]) -> Result<Values, Finding> {
+        let failed = Failed {
+            graph: self.graph,
+            inputs: self.inputs,
+            snapshot: self.snapshot,
+            rules: self.rules,
+            comparisons: outputs.iter().map(|output| &output.comparison).collect(),
+            named: &values.diagnosis,
         };
-        let seen = outputs
-            .iter()
-            .map(|o| (o.tensor.uid, o.bytes, o.comparison.criterion));
-        let Named { ids, notes } = diagnosis::name(&case, seen);
-        values.diagnosis = ids;
-        values.notes.extend(notes);
+        let Some(Explanation { which, evaluation }) = explanation(&failed) else {
+            return Ok(values);
+        };
+        if which == Trait::FlushDenormals && self.fill == Fill::Special {
+            // Every engine may do so; that it does is worth saying.
+            let rules = self.rules.with_traits(self.rules.traits.with(which));
+            let case = Judged {
+                rules: &rules,
+                ..*self
+            };
+            let outputs = case.outputs(&evaluation, None)?;
+            let mut flushed = combine(&outputs, None);
+            flushed
+                .notes
+                .push("denormals are flushed to zero".to_owned());
+            return Ok(flushed);
+        }
+        values.finding.verdict = Verdict::Fail(FailKind::UndeclaredTrait);
+        values.finding.reason = format!(
+            "{}; all of it is within the bound of the trait `{which}`, which the engine does not \
+             declare; if it is meant, add under `traits` in dnn-assay.yaml: {}",
+            values.finding.reason,
+            self.rules.entry(which)
+        );
+        Ok(values)
     }
-    Ok(values)
 }
 
 fn skip(reason: String) -> Finding {
     Finding::new(Verdict::Skipped(SkipReason::NoReference), reason)
 }
 
-fn judge_output<'a>(
-    tensor: &'a Tensor,
-    estimate: &'a Estimate,
-    got: &'a [u8],
-    criterion: &Criterion,
-    rules: &Rules,
-) -> Result<Output<'a>, LayoutError> {
-    let mut comparison = compare(tensor, estimate, got, criterion)?;
-    assert_eq!(
-        Some(comparison.compared),
-        tensor.element_count(),
-        "every element is compared"
-    );
-    if !rules.exact_required {
-        comparison = comparison.allow_inexact();
+impl<'a> Output<'a> {
+    fn judge(
+        tensor: &'a Tensor,
+        estimate: &'a Estimate,
+        got: &'a [u8],
+        criterion: &Criterion,
+        last_terms: Option<Vec<f64>>,
+    ) -> Result<Self, LayoutError> {
+        let comparison = compare(tensor, estimate, got, criterion)?;
+        assert_eq!(
+            Some(comparison.compared),
+            tensor.element_count(),
+            "every element is compared"
+        );
+        let report = decoys::check_with_terms(tensor, estimate, criterion, last_terms.as_deref())?;
+        Ok(Self {
+            tensor,
+            estimate,
+            bytes: got,
+            comparison,
+            accepted: report.accepted.iter().map(ToString::to_string).collect(),
+            applicable: report.applicable.len(),
+            blind: report.blind_to_last_tap,
+            is_biased: false,
+        })
     }
-    let report = decoys::check(tensor, estimate, criterion)?;
-    Ok(Output {
-        tensor,
-        estimate,
-        bytes: got,
-        comparison,
-        accepted: report.accepted.iter().map(ToString::to_string).collect(),
-        applicable: report.applicable.len(),
-    })
+
+    fn passed(&self) -> bool {
+        self.comparison.passed && !self.is_biased
+    }
 }
 
 fn combine(outputs: &[Output<'_>], exactness: Option<&Exactness>) -> Values {
     let sum = |f: fn(&Comparison) -> usize| outputs.iter().map(|o| f(&o.comparison) as u64).sum();
     // The first failing output tells the story; without one, the output nearest to its bound.
-    let teller = outputs.iter().find(|o| !o.comparison.passed).or_else(|| {
+    let teller = outputs.iter().find(|o| !o.passed()).or_else(|| {
         outputs.iter().max_by(|a, b| {
             let (a, b) = (a.comparison.margin, b.comparison.margin);
             a.total_cmp(&b)
@@ -136,6 +234,9 @@ fn combine(outputs: &[Output<'_>], exactness: Option<&Exactness>) -> Values {
         notes.map(ToString::to_string).collect()
     });
     notes.extend(exactness.and_then(exactness_note));
+    if outputs.iter().any(|output| output.blind) {
+        notes.push(BLIND.to_owned());
+    }
     let largest = |f: fn(&Comparison) -> f64| {
         let values = outputs.iter().map(|o| f(&o.comparison));
         values.max_by(f64::total_cmp).unwrap_or(0.0)
@@ -152,10 +253,23 @@ fn combine(outputs: &[Output<'_>], exactness: Option<&Exactness>) -> Values {
         geometry: teller
             .filter(|o| !o.comparison.passed)
             .map(shape_of_mismatch),
+        decoys: outputs.iter().map(|o| o.applicable as u64).sum(),
         decoys_accepted,
+        ulps: histogram(outputs),
         diagnosis: Vec::new(),
         notes,
     }
+}
+
+/// Elements of all outputs by distance in units in the last place, up to the last bin that is not
+/// empty.
+fn histogram(outputs: &[Output<'_>]) -> Vec<u64> {
+    let mut all = UlpHistogram::default();
+    for output in outputs {
+        all.merge(&output.comparison.ulps);
+    }
+    let used = all.counts.iter().rposition(|&n| n > 0).map_or(0, |i| i + 1);
+    all.counts[..used].to_vec()
 }
 
 /// Texts of several outputs, each with its tensor's name where there is more than one.
@@ -188,6 +302,10 @@ fn verdict(outputs: &[Output<'_>], teller: Option<&Output<'_>>) -> Finding {
             Some(Mismatch::Numeric) | None => FailKind::Numeric,
         };
         return Finding::new(Verdict::Fail(kind), failure_text(teller));
+    }
+    if teller.is_biased {
+        let reason = bias::text(&teller.tensor.name, &teller.comparison);
+        return Finding::new(Verdict::Fail(FailKind::Numeric), reason);
     }
     if outputs.iter().all(|output| output.applicable == 0) {
         let reason = "no decoy differs from the reference: the data cannot tell right from wrong";
@@ -256,7 +374,9 @@ impl Values {
         end.mismatched = Some(self.mismatched);
         end.worst = self.worst;
         end.geometry = self.geometry;
+        end.decoys = Some(self.decoys);
         end.decoys_accepted = self.decoys_accepted;
+        end.ulps = self.ulps;
         end.diagnosis = self.diagnosis;
         end.notes.extend(self.notes);
     }

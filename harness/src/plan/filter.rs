@@ -86,6 +86,16 @@ impl Filter {
         Ok(Self { terms })
     }
 
+    /// These terms and those of another filter.
+    pub fn extend(&mut self, other: Self) {
+        self.terms.extend(other.terms);
+    }
+
+    /// Whether there is no term.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
     /// Whether every term holds for `case`.
     pub fn matches(&self, case: &dyn Fields) -> bool {
         self.terms.iter().all(|term| match term {

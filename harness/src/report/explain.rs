@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::schema::Role;
 use dnn_assay_graph::{Graph, Node, Tensor};
-use dnn_assay_reference::exact::{self, Exactness};
+use dnn_assay_reference::exact::Exactness;
 use dnn_assay_reference::{Criterion, Estimate, Evaluation, Values, decoys, dtype};
 
 use crate::judge::{Rules, exactness_note};
@@ -44,8 +43,12 @@ pub fn explain(explained: &Explained<'_>, out: &mut dyn Write) -> io::Result<()>
     for tensor in &explained.graph.tensors {
         write_tensor(explained, tensor, out)?;
     }
-    let exactness = (case.case.fill() == Fill::Integer)
-        .then(|| exact::applies(explained.graph, explained.inputs, explained.evaluation));
+    let exactness = explained.rules.exactness(
+        explained.graph,
+        case.case.fill(),
+        explained.inputs,
+        explained.evaluation,
+    );
     write_constants(explained.rules, out)?;
     for tensor in explained.graph.outputs() {
         write_output(explained, tensor, exactness.as_ref(), out)?;

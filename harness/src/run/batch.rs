@@ -81,7 +81,8 @@ pub fn run_batch(batch: &Batch) -> Result<Journal, BatchError> {
     let data = |problem: Box<crate::yaml::Problem>| BatchError::Options(problem.render(false));
     let tolerances = Tolerances::embedded().map_err(data)?;
     let allowances = Allowances::embedded().map_err(data)?;
-    let rules = Rules::new(args.criterion, &options.declared, tolerances, allowances);
+    let declared = options.declared.clone();
+    let rules = Rules::declared(args.criterion, declared, tolerances, allowances);
     let path = folder.path().join("journal.jsonl");
     let context = Context {
         journal: Log::create(&path, Progress::silent()).map_err(RunError::from)?,

@@ -9,6 +9,7 @@ use crate::cli::args::{
     CriterionName, DeviceChoice, FailOn, LimitArgs, LoadModeChoice, LoadingArgs, RunArgs,
     WireChoice,
 };
+use crate::judge::Declared;
 use crate::plan::EnginePattern;
 use crate::verdict::Depth;
 use crate::worker::{Limits, LoadMode, WorkerConfig};
@@ -22,8 +23,8 @@ pub struct RunOptions {
     pub criterion: CriterionName,
     /// Traits that engines are taken to declare, by name.
     pub traits: Vec<String>,
-    /// The same, understood.
-    pub declared: Traits,
+    /// The same, or what the configuration declares, engine by engine.
+    pub declared: Declared,
     /// `--knob`.
     pub knobs: Vec<dnn_assay_graph::wire::KnobSetting>,
     /// `--wire`.
@@ -86,7 +87,10 @@ impl RunOptions {
         Ok(Self {
             engines,
             criterion: args.criterion,
-            declared: parse_traits(&args.traits)?,
+            declared: match &args.declared {
+                Some(declared) => declared.clone(),
+                None => Declared::everywhere(&parse_traits(&args.traits)?),
+            },
             traits: args.traits.clone(),
             knobs: args.knob.clone(),
             wire: args.wire,

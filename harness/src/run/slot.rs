@@ -3,18 +3,17 @@
 
 use std::time::Instant;
 
-use dnn_assay_device::{ArenaError, Run, Snapshot};
+use dnn_assay_device::{ArenaError, MemoryKind, Run, Snapshot};
 use dnn_assay_graph::Graph;
-use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::wire::{EngineConfig, write_engine_config};
-use dnn_assay_reference::{Evaluation, exact};
+use dnn_assay_reference::{Arithmetic, Evaluation};
 
 use super::context::Context;
 use super::prepared::{self, Prepared, Unprepared};
 use super::subject::Subject;
 use crate::dump;
 use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, Times, UnitKey};
-use crate::judge::{Finding, judge_calls, judge_memory, judge_repeats, judge_values};
+use crate::judge::{self, Finding, Rules, judge_calls, judge_memory, judge_repeats, judge_values};
 use crate::plan::Engine;
 use crate::suite::SuiteCase;
 use crate::verdict::{Depth, NotRunReason, Phase, SkipReason, Verdict};
@@ -48,8 +47,13 @@ pub struct Slot<'a> {
 struct Unit<'a> {
     case: &'a SuiteCase,
     engine: &'a Engine,
+    /// The rules of the run, with the traits of this unit.
+    rules: Rules,
     started: Instant,
 }
+
+/// A case's data, and the reference under the arithmetic of the engine that it was computed for.
+type Data = (Prepared, Option<(Evaluation, Arithmetic)>);
 
 /// One execution: how it ended, and the memory afterwards.
 struct Execution {
@@ -157,7 +161,7 @@ impl<'a> Slot<'a> {
         engine: &Engine,
         graph: &Graph,
         bytes: &[u8],
-        data: &mut Option<(Prepared, Option<Evaluation>)>,
+        data: &mut Option<Data>,
     ) -> Result<(), SlotError> {
         let unit = self.start(case, engine)?;
         if data.is_none() {
@@ -169,17 +173,31 @@ impl<'a> Slot<'a> {
                 }
             }
         }
-        let (prepared, evaluation) = data.as_mut().expect("it was filled above");
+        let (prepared, known) = data.as_mut().expect("it was filled above");
+        let under = unit.rules.arithmetic.clone();
+        let mut evaluation = known
+            .take()
+            .filter(|(_, arithmetic)| *arithmetic == under)
+            .map(|(evaluation, _)| evaluation);
         let mut times = Times::default();
-        let first = match self.execute(&unit, prepared, (Run::First, 1), evaluation, &mut times)? {
+        let run = (Run::First, 1);
+        let first = match self.execute(&unit, prepared, run, &mut evaluation, &mut times)? {
             Ok(first) => first,
             Err(finding) => return self.end(unit.end(self.context, finding, Depth::Applicable)),
         };
-        let end = self.judge(&unit, prepared, evaluation, &first, times)?;
-        let evaluation = evaluation.as_ref();
+        let end = self.judge(&unit, prepared, &mut evaluation, &first, times)?;
         self.end_with(end, |end| {
-            dump(self.context, case, prepared, evaluation, &first, end);
-        })
+            dump(
+                self.context,
+                &unit,
+                prepared,
+                evaluation.as_ref(),
+                &first,
+                end,
+            );
+        })?;
+        *known = evaluation.map(|evaluation| (evaluation, under));
+        Ok(())
     }
 
     /// A case that the run does not reach.
@@ -249,7 +267,7 @@ impl<'a> Slot<'a> {
         worker.begin(request);
         let mut trouble = None;
         if evaluation.is_none() && context.options.until > Depth::Executed {
-            match prepared.evaluate(&context.rules) {
+            match prepared.evaluate(&unit.rules) {
                 Ok((value, time)) => {
                     times.reference_ms = Some(time.as_secs_f64() * 1e3);
                     *evaluation = Some(value);
@@ -368,14 +386,13 @@ impl<'a> Slot<'a> {
         times: &mut Times,
     ) -> CaseEnd {
         let start = Instant::now();
-        let integer = unit.case.case.fill() == Fill::Integer;
         let judged = judge_values(
             &prepared.graph,
             &prepared.values,
             evaluation,
             snapshot,
-            integer,
-            &self.context.rules,
+            unit.case.case.fill(),
+            &unit.rules,
         );
         let mut end = match judged {
             Err(finding) => unit.end(self.context, finding, Depth::Executed),
@@ -383,8 +400,7 @@ impl<'a> Slot<'a> {
                 let mut end = unit.end(self.context, values.finding.clone(), Depth::Judged);
                 values.record(&mut end);
                 if end.verdict == Verdict::Weak {
-                    end.notes
-                        .extend(self.context.rules.weak_allowance(&end.case));
+                    end.notes.extend(unit.rules.weak_allowance(&end.case));
                 }
                 end
             }
@@ -451,9 +467,18 @@ impl<'a> Slot<'a> {
             time: Some(jiff::Timestamp::now().to_string()),
             worker: self.worker.as_ref().map(Worker::process_id),
         })?;
+        let of = judge::Unit {
+            case,
+            engine,
+            arch: match self.subject.config.memory {
+                MemoryKind::Host => Some("host"),
+                _ => self.context.gate.arch(),
+            },
+        };
         Ok(Unit {
             case,
             engine,
+            rules: self.context.rules.of_unit(of),
             started: Instant::now(),
         })
     }
@@ -491,7 +516,7 @@ impl Unit<'_> {
         end.reason = Some(finding.reason).filter(|reason| !reason.is_empty());
         end.phase = finding.phase;
         end.depth = depth;
-        end.traits = context.options.traits.clone();
+        end.traits = self.rules.traits.iter().map(|t| t.to_string()).collect();
         end.tier = Some(self.case.tier.to_string());
         end.tags = self.case.tags.to_vec();
         end.times.total_ms = Some(self.started.elapsed().as_secs_f64() * 1e3);
@@ -507,7 +532,7 @@ impl Unit<'_> {
 /// written is said and changes nothing.
 fn dump(
     context: &Context,
-    case: &SuiteCase,
+    unit: &Unit<'_>,
     prepared: &Prepared,
     evaluation: Option<&Evaluation>,
     first: &Execution,
@@ -516,14 +541,13 @@ fn dump(
     let Some(dumper) = &context.dumper else {
         return;
     };
-    let integer = case.case.fill() == Fill::Integer;
-    let exactness = evaluation
-        .filter(|_| integer)
-        .map(|evaluation| exact::applies(&prepared.graph, &prepared.values, evaluation));
-    let rules = &context.rules;
+    let (fill, rules) = (unit.case.case.fill(), &unit.rules);
+    let exactness = evaluation.and_then(|evaluation| {
+        rules.exactness(&prepared.graph, fill, &prepared.values, evaluation)
+    });
     let failed = dump::Failed {
         graph: &prepared.graph,
-        fill: case.case.fill().name(),
+        fill: fill.name(),
         inputs: &prepared.values,
         evaluation,
         criterion: &|tensor| {
@@ -571,7 +595,8 @@ fn judge_reply(reply: Reply<Vec<i64>>) -> Finding {
     judge_calls(&result).unwrap_or_else(|| skipped(SkipReason::Until, "--until applicable"))
 }
 
-fn load_arena(
+/// Lays a case out in a worker's memory: inputs written, outputs poisoned.
+pub(super) fn load_arena(
     worker: &mut Worker,
     prepared: &Prepared,
     specs: &[dnn_assay_device::BufferSpec],

@@ -20,7 +20,10 @@ pub fn run_start(options: &RunOptions, suite: &Suite, criterion: &str) -> RunSta
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let environment = steering_environment();
     let mut config = Sha256::new();
-    config.update(format!("{criterion} {} {:?}", options.seed, options.traits));
+    config.update(format!(
+        "{criterion} {} {:?}",
+        options.seed, options.declared
+    ));
     config.update(format!("{environment:?}"));
     let mut plan = Sha256::new();
     for case in &suite.cases {

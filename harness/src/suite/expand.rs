@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dnn_assay_graph::DataType;
-use dnn_assay_graph::case::{Case, CaseError};
+use dnn_assay_graph::case::{Case, CaseError, Fill};
 
-use super::file::{FillName, Group, SuiteFile};
+use super::file::{Group, SuiteFile};
+use super::fills::FillRules;
 use super::{Origin, SuiteCase, Tier};
 use crate::yaml::{self, Problem, Source, Step};
 
@@ -92,16 +93,13 @@ impl Expansion<'_> {
 
     fn products(&self, cases: &mut Vec<SuiteCase>) -> Result<(), Box<Problem>> {
         let group = self.group;
-        let fills: &[FillName] = match group.fills.as_slice() {
-            [] => &[FillName::Uni],
-            fills => fills,
-        };
         for op in &group.ops {
             for dtypes in &group.dtypes {
+                let fills = self.fills(op, dtypes)?;
                 for layout in &group.layouts {
                     for (at, shape) in group.shapes.iter().enumerate() {
                         let head = format!("{op}/{dtypes}/{layout}/");
-                        for fill in fills {
+                        for fill in &fills {
                             let text = format!("{head}{shape}/{}", fill.name());
                             let case = self.case(&text, "shapes", at, shape, head.len())?;
                             cases.push(case);
@@ -111,6 +109,22 @@ impl Expansion<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The fills of a group's cases: `uni` where it names none, those of the rule table for
+    /// `aimed`.
+    fn fills(&self, op: &str, dtypes: &str) -> Result<Vec<Fill>, Box<Problem>> {
+        let mut fills = Vec::new();
+        for name in &self.group.fills {
+            match name.fill() {
+                Some(fill) => fills.push(fill),
+                None => fills.extend(FillRules::embedded()?.of(op, dtypes)),
+            }
+        }
+        if self.group.fills.is_empty() {
+            fills.push(Fill::Uniform);
+        }
+        Ok(fills)
     }
 
     fn whole_ids(&self, cases: &mut Vec<SuiteCase>) -> Result<(), Box<Problem>> {

@@ -1,5 +1,6 @@
 //! The form of a suite file.
 
+use dnn_assay_graph::case::Fill;
 use serde::{Deserialize, Serialize};
 
 use super::Tier;
@@ -54,7 +55,7 @@ pub struct Group {
     /// Third fields: `nhwc`.
     #[serde(default)]
     pub layouts: Vec<String>,
-    /// Last fields: `uni`, `int`.
+    /// Last fields: `uni`, `int`, …; `aimed` for those that the rule table has.
     #[serde(default)]
     pub fills: Vec<FillName>,
     /// Fourth fields, and the attributes after a slash: `n2-c64-k64-i56x56-f3x3/pre1x1-post1x1`.
@@ -73,14 +74,35 @@ pub enum FillName {
     Uni,
     /// Dense non-zero integers.
     Int,
+    /// NaN, infinities, zeros, denormals, the largest number.
+    Special,
+    /// Channels with a mean of 0, 10 or 100 standard deviations.
+    Means,
+    /// Channels with a variance of 0, ε/100, ε or 100·ε.
+    Spreads,
+    /// Zero but for edges.
+    Edges,
+    /// Values that say where they are.
+    Index,
+    /// Digits that a narrower type drops.
+    Probe,
+    /// Whatever `tolerances/fills.yaml` has for the operation and type.
+    Aimed,
 }
 
 impl FillName {
-    /// The name in an id.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Uni => "uni",
-            Self::Int => "int",
-        }
+    /// The fill; `None` for [`FillName::Aimed`], which is several.
+    pub const fn fill(self) -> Option<Fill> {
+        Some(match self {
+            Self::Uni => Fill::Uniform,
+            Self::Int => Fill::Integer,
+            Self::Special => Fill::Special,
+            Self::Means => Fill::Means,
+            Self::Spreads => Fill::Spreads,
+            Self::Edges => Fill::Edges,
+            Self::Index => Fill::Index,
+            Self::Probe => Fill::Probe,
+            Self::Aimed => return None,
+        })
     }
 }

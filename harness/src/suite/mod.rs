@@ -3,12 +3,14 @@
 mod allowance;
 mod expand;
 mod file;
+mod fills;
 mod load;
 mod named;
 mod tier;
 mod tolerance;
 
 pub use allowance::{Allowance, Allowances, today};
+pub use fills::{FillRule, FillRules};
 pub use load::{Origin, Suite, SuiteCase, load, load_all, load_source};
 pub use named::of_ids;
 pub use tier::Tier;

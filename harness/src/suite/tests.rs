@@ -59,7 +59,11 @@ fn groups_expand_to_the_product() {
     4,
     "did you mean `smoke`?"
 )]
-#[case("  - name: x\n    fills: [uniform]\n", 4, "known here: uni, int")]
+#[case(
+    "  - name: x\n    fills: [uniform]\n",
+    4,
+    "known here: uni, int, special, means, spreads, edges, index, probe, aimed"
+)]
 #[case(
     "  - name: x\n    ops: [conv.fprop]\n",
     3,

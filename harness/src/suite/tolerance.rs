@@ -32,6 +32,8 @@ pub struct Tolerances {
     pub table: Table,
     /// MIOpenDriver's thresholds on the relative root mean square.
     pub rms: Table,
+    /// Units in the last place, for operations without sums.
+    pub ulp: Table,
 }
 
 /// Constants of the bound.
@@ -124,6 +126,7 @@ impl Tolerances {
             )?,
             table: Table::read(embedded("tolerances/table.yaml"))?,
             rms: Table::read(embedded("tolerances/rms.yaml"))?,
+            ulp: Table::read(embedded("tolerances/ulp.yaml"))?,
         })
     }
 }

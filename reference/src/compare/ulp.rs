@@ -25,7 +25,7 @@ impl UlpHistogram {
     }
 
     /// Adds another histogram.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;
         }

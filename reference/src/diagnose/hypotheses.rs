@@ -239,6 +239,7 @@ hypotheses! {
     2 "accumulator-f16" "sums are kept in f16" SUMS => precision::f16_accumulator;
     2 "accumulator-bf16" "sums are kept in bf16" SUMS => precision::bf16_accumulator;
     2 "bf16-partials" "partial sums are kept in bf16" SUMS => precision::bf16_partials;
+    2 "one-pass-variance" "the variance is the mean of squares less the square of the mean" &[Training, NormBackward] => precision::one_pass_variance;
     3 "single-element" "one element is wrong" ANY => outputs::single_element;
     3 "channel-share" "some elements of one channel are off by the same factor" ANY => outputs::channel_share;
     3 "part-doubled" "the wrong elements are doubled: added twice" ANY => outputs::part_doubled;

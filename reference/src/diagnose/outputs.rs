@@ -25,6 +25,9 @@ pub(super) fn is_mapped(scene: &Scene<'_>, map: fn(DataType, f64) -> f64) -> boo
                 continue;
             }
             let (low, high) = (mapped(low), mapped(high));
+            if output.truth.allows_also(index, got) {
+                continue;
+            }
             if !(low <= got && got <= high) {
                 return false;
             }
@@ -343,14 +346,17 @@ pub(super) fn layout_ignored(scene: &Scene<'_>) -> Vec<Suspect> {
 
 /// All wrong elements are zero: a part was not computed.
 pub(super) fn part_zero(scene: &Scene<'_>) -> Vec<Suspect> {
-    wrong_elements(scene, |output, index| output.got[index] == 0.0)
+    wrong_elements(scene, |output, index| {
+        let truth = output.truth.value[index];
+        truth.is_finite() && truth != 0.0 && output.got[index] == 0.0
+    })
 }
 
 /// Every wrong element is twice what it should be.
 pub(super) fn part_doubled(scene: &Scene<'_>) -> Vec<Suspect> {
     wrong_elements(scene, |output, index| {
         let twice = scaled_element(output, index, 2.0);
-        (output.got[index] - twice.0).abs() <= twice.1
+        twice.0.is_finite() && (output.got[index] - twice.0).abs() <= twice.1
     })
 }
 

@@ -9,6 +9,7 @@ use crate::criterion::Criterion;
 use crate::estimate::Estimate;
 use crate::evaluate::evaluate;
 use dnn_assay_graph::DataType;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Elements from which sizes of errors say anything.
@@ -46,6 +47,52 @@ pub(super) fn f32_accumulator(scene: &Scene<'_>) -> Vec<Suspect> {
     narrow(scene, DataType::Float, &EVERY_SUM)
 }
 
+/// Share of a channel's elements that must be wrong where its variance is.
+const WRONG_SHARE: f64 = 0.25;
+
+/// The variance from sums of squares: accepted once the bound allows for it, and wrong in whole
+/// channels, not in single elements.
+pub(super) fn one_pass_variance(scene: &Scene<'_>) -> Vec<Suspect> {
+    let arithmetic = Arithmetic {
+        one_pass_variance: true,
+        ..scene.arithmetic.clone()
+    };
+    let Ok(wider) = evaluate(scene.graph, scene.inputs, &arithmetic) else {
+        return Vec::new();
+    };
+    let explained = scene.outputs.iter().all(|output| {
+        let bench = Bench::new(Criterion::Bound, output.tensor.data_type);
+        let accepted = |estimate: &Estimate| {
+            let mut elements = output.got.iter().enumerate();
+            elements.all(|(index, &got)| bench.accepts(index, estimate, got))
+        };
+        let estimate = wider.tensors.get(&output.tensor.uid);
+        estimate.is_some_and(accepted) && wrong_share(output) >= WRONG_SHARE
+    });
+    explained
+        .then_some(Suspect::Found(String::new()))
+        .into_iter()
+        .collect()
+}
+
+/// The share of wrong elements in the channels that have any; 1 where there is none.
+fn wrong_share(output: &Output<'_>) -> f64 {
+    let dims = &output.tensor.dims;
+    let extent = |axis: usize| dims.get(axis).map_or(1, |&dim| dim.max(1) as usize);
+    let plane: usize = (2..dims.len()).map(extent).product();
+    let channels: BTreeSet<usize> = output
+        .wrong
+        .iter()
+        .map(|index| index / plane % extent(1))
+        .collect();
+    let elements = channels.len() * plane * extent(0);
+    if elements == 0 {
+        1.0
+    } else {
+        output.wrong.len() as f64 / elements as f64
+    }
+}
+
 fn narrow(scene: &Scene<'_>, data_type: DataType, sizes: &Range<f64>) -> Vec<Suspect> {
     let affordable = cost(scene.graph).is_some_and(|cost| cost < BUDGET / 8.0);
     let explained = affordable && explains(scene, data_type, sizes);
@@ -75,15 +122,18 @@ fn explains(scene: &Scene<'_>, data_type: DataType, sizes: &Range<f64>) -> bool 
             continue;
         }
         let count = ratios.len().max(1) as f64;
-        let root = (ratios.iter().map(|ratio| ratio * ratio).sum::<f64>() / count).sqrt();
-        let drift = ratios.iter().sum::<f64>() / count;
+        let mean = |f: fn(&(f64, f64)) -> f64| ratios.iter().map(f).sum::<f64>() / count;
+        let root = mean(|(ratio, _)| ratio * ratio).sqrt();
+        // Sums that are rounded to nearest drift neither up nor towards zero.
+        let drift = mean(|(ratio, _)| *ratio).abs();
+        let drift = drift.max(mean(|(ratio, sign)| ratio * sign).abs());
         let off = ratios
             .iter()
-            .filter(|ratio| ratio.abs() > GOOD_PART * root)
+            .filter(|(ratio, _)| ratio.abs() > GOOD_PART * root)
             .count();
         let believable = ratios.len() >= LEAST
             && sizes.contains(&root)
-            && drift.abs() < DRIFT * root
+            && drift < DRIFT * root
             && off as f64 >= SPREAD * count;
         if !believable {
             return false;
@@ -93,8 +143,8 @@ fn explains(scene: &Scene<'_>, data_type: DataType, sizes: &Range<f64>) -> bool 
     told
 }
 
-/// Signed error over bound of every element; `None` where one is outside.
-fn ratios(output: &Output<'_>, estimate: &Estimate) -> Option<Vec<f64>> {
+/// Signed error over bound of every element, and its sign; `None` where one is outside.
+fn ratios(output: &Output<'_>, estimate: &Estimate) -> Option<Vec<(f64, f64)>> {
     let bench = Bench::new(Criterion::Bound, output.tensor.data_type);
     let mut ratios = Vec::with_capacity(output.got.len());
     for (index, &got) in output.got.iter().enumerate() {
@@ -103,7 +153,9 @@ fn ratios(output: &Output<'_>, estimate: &Estimate) -> Option<Vec<f64>> {
         }
         let bound = bench.bound(index, estimate);
         let ratio = (got - estimate.value[index]) / bound;
-        ratios.extend(Some(ratio).filter(|ratio| ratio.is_finite()));
+        if ratio.is_finite() {
+            ratios.push((ratio, estimate.value[index].signum()));
+        }
     }
     Some(ratios)
 }

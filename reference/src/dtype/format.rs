@@ -68,6 +68,12 @@ pub fn smallest_subnormal(data_type: DataType) -> f64 {
     }
 }
 
+/// The smallest normal number; 0 for integers.
+pub fn smallest_normal(data_type: DataType) -> f64 {
+    let bits = precision(data_type).saturating_sub(1);
+    smallest_subnormal(data_type) * f64::from(bits).exp2()
+}
+
 /// The largest finite number of the type. For i64 that is 2⁶³ in f64, which cannot hold 2⁶³ − 1.
 pub fn largest_finite(data_type: DataType) -> f64 {
     match data_type {

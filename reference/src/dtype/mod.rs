@@ -10,8 +10,8 @@ mod view;
 
 pub use buffer::{LayoutError, decode, encode};
 pub use format::{
-    largest_finite, overflow_threshold, precision, round, smallest_subnormal, supported,
-    unit_roundoff,
+    largest_finite, overflow_threshold, precision, round, smallest_normal, smallest_subnormal,
+    supported, unit_roundoff,
 };
 
 pub(crate) use buffer::checked_view;

@@ -2,8 +2,9 @@
 
 use super::{At, EvalError, Run, Written};
 use crate::arithmetic::Precision;
+use crate::dtype;
 use crate::ops::batchnorm::{Backward, Inference, Running, Shape, Spread, Training};
-use crate::ops::conv::{Convolution, Direction, Geometry, Window};
+use crate::ops::conv::{Convolution, Direction, Geometry, Transform, Window};
 use crate::ops::matmul::Matmul;
 use crate::ops::operand::Operand;
 use crate::ops::pointwise::Pointwise;
@@ -80,8 +81,9 @@ impl Run<'_> {
             direction,
             first,
             second,
-            bound: self.bound(&precision),
+            bound: self.bound_of_products(&precision, &[first, second]),
             rounds_inputs: first.rounds_into(&precision) || second.rounds_into(&precision),
+            transform: self.transform(&precision, &[first, second]),
         }
         .run()
         .map_err(|problem| at.invalid(problem))?;
@@ -92,6 +94,17 @@ impl Run<'_> {
             Direction::Wgrad => w,
         };
         Ok(vec![(output, estimate)])
+    }
+
+    /// How transforms widen a convolution's bound.
+    fn transform(&self, precision: &Precision, operands: &[Operand<'_>]) -> Transform {
+        let roundoffs = operands
+            .iter()
+            .map(|operand| dtype::unit_roundoff(operand.data_type));
+        Transform {
+            amplification: self.arithmetic.transform,
+            storage: roundoffs.fold(0.0, f64::max) / precision.roundoff,
+        }
     }
 
     pub(super) fn matmul(
@@ -106,7 +119,7 @@ impl Run<'_> {
             a,
             b,
             c: &self.tensor(at, matmul.c_tensor_uid)?.dims,
-            bound: self.bound(&precision),
+            bound: self.bound_of_products(&precision, &[a, b]),
             rounds_inputs: a.rounds_into(&precision) || b.rounds_into(&precision),
         }
         .run()

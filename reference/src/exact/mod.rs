@@ -9,7 +9,7 @@ use crate::criterion::ZeroSign;
 use crate::dtype;
 use crate::estimate::Values;
 use crate::evaluate::Evaluation;
-use dnn_assay_graph::{Attributes, DataType, Graph, PointwiseMode, Tensor};
+use dnn_assay_graph::{Attributes, DataType, Graph, Node, PointwiseMode, Tensor};
 use std::collections::BTreeMap;
 
 /// Whether a case can be judged by [`crate::Criterion::Exact`].
@@ -82,6 +82,39 @@ pub enum Reason {
         /// The tensor.
         uid: i64,
     },
+}
+
+/// The outputs of a graph that only copies: neg, abs and identity into the type they read. Whatever
+/// its inputs, nothing is rounded, and zeros keep their sign; `None` for any other graph.
+pub fn copies(graph: &Graph) -> Option<Exactness> {
+    use PointwiseMode::{Abs, Identity, Neg};
+    let data_type = |uid| graph.tensor(uid).map(|tensor| tensor.data_type);
+    let copies = |node: &Node| match &node.attributes {
+        Attributes::Pointwise(table) => {
+            let read = data_type(table.in_0_tensor_uid);
+            matches!(table.operation, Neg | Abs | Identity)
+                && read == data_type(table.out_0_tensor_uid)
+                && read.is_some_and(|read| holds(graph, node, read))
+        }
+        _ => false,
+    };
+    let outputs = graph.outputs().map(|tensor| ExactOutput {
+        uid: tensor.uid,
+        zero_sign: ZeroSign::Significant,
+        rounding_exercised: true,
+    });
+    (!graph.nodes.is_empty() && graph.nodes.iter().all(copies))
+        .then(|| Exactness::Applies(outputs.collect()))
+}
+
+/// Whether a node computes in a type that holds every number of `data_type`.
+fn holds(graph: &Graph, node: &Node, data_type: DataType) -> bool {
+    let computes = [node.compute_type, graph.compute_type]
+        .into_iter()
+        .find(|&compute| compute != DataType::Unset);
+    computes.is_none_or(|compute| {
+        compute == data_type || dtype::precision(compute) > dtype::precision(data_type)
+    })
 }
 
 /// Whether exact arithmetic decides this case.

@@ -1,5 +1,6 @@
 //! Values for every input of a graph.
 
+use super::aim::aim;
 use super::integer;
 use super::random::Stream;
 use super::recipe::{self, Recipe};
@@ -43,6 +44,12 @@ pub enum FillError {
     /// The integer fill asks for operations that are exact on integers.
     #[error("integer fill: {0}")]
     NotExact(#[from] Reason),
+    /// Nothing in the graph is what the fill aims at.
+    #[error("the fill `{fill}` finds nothing to aim at in this graph")]
+    NoTarget {
+        /// The fill.
+        fill: Fill,
+    },
     /// Kinks on intermediates need the reference, and it failed.
     #[error(transparent)]
     Evaluate(#[from] EvalError),
@@ -60,8 +67,11 @@ pub enum FillError {
 pub fn generate(graph: &Graph, fill: Fill, seed: u64) -> Result<Values, FillError> {
     let recipes = recipes(graph, fill)?;
     let mut values = draw(graph, &recipes, seed)?;
-    if fill == Fill::Uniform && settle::is_needed(graph) {
-        settle::settle(graph, &recipes, seed, &mut values)?;
+    if !fill.is_integer() && settle::is_needed(graph) {
+        let aimed = |values: &mut Values| aim(graph, fill, seed, values);
+        settle::settle(graph, &recipes, seed, &mut values, &aimed)?;
+    } else {
+        aim(graph, fill, seed, &mut values)?;
     }
     Ok(values)
 }
@@ -79,14 +89,16 @@ pub fn generate_and_evaluate(
 ) -> Result<(Values, Evaluation, Settled), FillError> {
     let recipes = recipes(graph, fill)?;
     let mut values = draw(graph, &recipes, seed)?;
-    if fill == Fill::Uniform && settle::is_needed(graph) {
-        let (evaluation, settled) = settle::settle(graph, &recipes, seed, &mut values)?;
+    if !fill.is_integer() && settle::is_needed(graph) {
+        let aimed = |values: &mut Values| aim(graph, fill, seed, values);
+        let (evaluation, settled) = settle::settle(graph, &recipes, seed, &mut values, &aimed)?;
         if *arithmetic == Arithmetic::default() {
             return Ok((values, evaluation, settled));
         }
         let evaluation = evaluate(graph, &values, arithmetic)?;
         return Ok((values, evaluation, settled));
     }
+    aim(graph, fill, seed, &mut values)?;
     let evaluation = evaluate(graph, &values, arithmetic)?;
     Ok((values, evaluation, Settled::default()))
 }

@@ -3,6 +3,7 @@
 //! Each value is a function of the seed, the tensor's uid and the element's index alone, so it
 //! does not depend on the order in which, nor on how many threads, they are made.
 
+mod aim;
 mod generate;
 mod integer;
 mod random;

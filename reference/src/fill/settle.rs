@@ -35,14 +35,18 @@ pub(super) fn is_needed(graph: &Graph) -> bool {
 }
 
 /// Draws the inputs behind elements near a kink or step anew, round by round, and keeps the round
-/// that leaves the fewest. The result depends on the graph, the recipes and the seed alone.
+/// that leaves the fewest. `aim` finishes values that were drawn. The result depends on the graph,
+/// the recipes, the seed and `aim` alone.
 pub(super) fn settle(
     graph: &Graph,
     recipes: &Recipes,
     seed: u64,
     values: &mut Values,
+    aim: &dyn Fn(&mut Values) -> Result<(), FillError>,
 ) -> Result<(Evaluation, Settled), FillError> {
     let arithmetic = Arithmetic::default();
+    let mut drawn = values.clone();
+    aim(values)?;
     let mut best = evaluate(graph, values, &arithmetic)?;
     let mut near = near_elements(graph, values, &best);
     let mut settled = Settled {
@@ -50,11 +54,13 @@ pub(super) fn settle(
         near: near.len(),
     };
     for round in 1..=ROUNDS {
-        let mut trial = values.clone();
-        let moved = redraw(graph, recipes, seed, round, &near, &mut trial);
+        let mut redrawn = drawn.clone();
+        let moved = redraw(graph, recipes, seed, round, &near, &mut redrawn);
         if moved == 0 {
             break;
         }
+        let mut trial = redrawn.clone();
+        aim(&mut trial)?;
         let evaluation = evaluate(graph, &trial, &arithmetic)?;
         let left = near_elements(graph, &trial, &evaluation);
         if left.len() >= near.len() {
@@ -64,7 +70,7 @@ pub(super) fn settle(
             moved: settled.moved + moved,
             near: left.len(),
         };
-        (*values, best, near) = (trial, evaluation, left);
+        (*values, drawn, best, near) = (trial, redrawn, evaluation, left);
     }
     Ok((best, settled))
 }

@@ -1,7 +1,7 @@
 //! Matrix products with broadcast batches, as a 1×1 convolution per batch.
 
 use crate::estimate::{Alternative, Estimate};
-use crate::ops::conv::{Convolution, Direction, Geometry};
+use crate::ops::conv::{Convolution, Direction, Geometry, Transform};
 use crate::ops::operand::Operand;
 use crate::ops::sums::SumBound;
 
@@ -54,6 +54,7 @@ impl Matmul<'_> {
                 second: a.operand(&self.a),
                 bound: self.bound,
                 rounds_inputs: self.rounds_inputs,
+                transform: Transform::NONE,
             }
             .run()?;
             let offset = whole.value.len();

@@ -44,6 +44,11 @@ impl Operand<'_> {
         }
     }
 
+    /// Whether a value may have more digits than TF32 and f16 hold.
+    pub fn is_wide(&self) -> bool {
+        self.significand() > 11
+    }
+
     /// Whether reading a value into the compute type may round it.
     pub fn rounds_into(&self, compute: &Precision) -> bool {
         !self.is_virtual && self.significand() > compute.bits

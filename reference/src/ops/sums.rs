@@ -1,6 +1,7 @@
 //! The bound of a sum of products, and sums in a fixed tree.
 
 use crate::arithmetic::{Arithmetic, Precision};
+use dnn_assay_graph::DataType;
 
 /// Unit roundoff of f64: the reference's own.
 const U64: f64 = 1.110_223_024_625_156_5e-16;
@@ -14,7 +15,18 @@ pub(crate) struct SumBound {
     /// Magnitudes that overflow in the compute type.
     pub overflow: f64,
     linear: bool,
+    /// Factor times roundoff of partial sums in a narrower type.
+    partial: f64,
+    /// Error of the products, over |y| + Q.
+    products: f64,
+    /// Variances come from sums of squares.
+    pub one_pass: bool,
 }
+
+/// What rounding both operands of each product does, over roundoff·(|y| + Q). The errors of two
+/// roundings per product add up at random: 4 deviations of √2·Q. Operands that are cut off, not
+/// rounded, err by twice as much and to one side, which the |y| allows for.
+const BOTH_OPERANDS: f64 = 8.0;
 
 impl SumBound {
     pub fn new(arithmetic: &Arithmetic, precision: &Precision) -> Self {
@@ -24,6 +36,24 @@ impl SumBound {
             half_subnormal: precision.half_subnormal,
             overflow: precision.overflow,
             linear: arithmetic.linear_growth,
+            partial: 0.0,
+            products: 0.0,
+            one_pass: arithmetic.one_pass_variance,
+        }
+    }
+
+    /// The same for sums of products as matrix units form them. `wide`: some operand has more
+    /// digits than the narrow type of [`Arithmetic::product_roundoff`].
+    pub fn of_products(arithmetic: &Arithmetic, precision: &Precision, wide: bool) -> Self {
+        let narrows = wide && precision.data_type == DataType::Float;
+        Self {
+            partial: arithmetic.sum_factor * arithmetic.partial_roundoff,
+            products: if narrows {
+                BOTH_OPERANDS * arithmetic.product_roundoff
+            } else {
+                0.0
+            },
+            ..Self::new(arithmetic, precision)
         }
     }
 
@@ -41,8 +71,10 @@ impl SumBound {
     /// [`Self::random`] with √K at hand.
     #[inline(always)]
     pub fn rooted(&self, terms: f64, root: f64, y: f64, q: f64) -> f64 {
-        let growth = root * (y.abs() + q);
-        (self.factor * self.roundoff + 2.0 * U64) * growth + terms * self.half_subnormal
+        let size = y.abs() + q;
+        (self.factor * self.roundoff + self.partial + 2.0 * U64) * root * size
+            + self.products * size
+            + terms * self.half_subnormal
     }
 
     /// `K·u·S`, the bound that holds in every case.
@@ -50,7 +82,8 @@ impl SumBound {
     pub fn worst(&self, terms: f64, y: f64, q: f64, s: f64) -> f64 {
         let steps = terms * self.roundoff;
         steps * s * (1.0 + steps)
-            + 2.0 * U64 * terms.sqrt() * (y.abs() + q)
+            + (self.partial + 2.0 * U64) * terms.sqrt() * (y.abs() + q)
+            + self.products * (s + q)
             + terms * self.half_subnormal
     }
 

@@ -265,15 +265,22 @@ fn parse_layout(
 
 fn parse_fill(part: Piece<'_>) -> Result<Fill, CaseError> {
     Fill::from_name(part.text).ok_or_else(|| {
+        let known: Vec<&str> = Fill::ALL.iter().map(|fill| fill.name()).collect();
+        let hint = suggestion(part.text, known.iter().copied());
         part.error(format!(
-            "no fill `{}`; write uni (uniform) or int (integers)",
-            part.text
+            "no fill `{}`{hint}; there are {}",
+            part.text,
+            known.join(", ")
         ))
     })
 }
 
 /// Fills in defaults and drops what says nothing, so that each case has one spelling.
 fn fill_in(case: &mut Case) -> Result<(), Fault> {
+    if let Some(wanted) = case.fill.wants(case.op, case.dtypes[0]) {
+        let message = format!("the fill `{}` wants {wanted}", case.fill);
+        return Err(Fault::new(Part::Fill, message));
+    }
     if case.op.is_conv() {
         fill_in_conv(case)?;
     }

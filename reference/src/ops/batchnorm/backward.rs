@@ -149,7 +149,9 @@ impl Backward<'_> {
                 + inverse * mean_error * (dbias.abs() + carried_dbias)
                 + inverse_error * (dscale.abs() + carried_dscale)
                 + carried_dscale,
-            overflows: overflows || dbias_s.max(dscale_s) >= bounds.sum.overflow,
+            overflows: overflows
+                || !(dbias_s + dscale_s).is_finite()
+                || dbias_s.max(dscale_s) >= bounds.sum.overflow,
         }
     }
 

@@ -6,7 +6,7 @@ mod channels;
 mod inference;
 mod training;
 
-pub(crate) use backward::Backward;
+pub(crate) use backward::{Backward, DEFAULT_EPSILON};
 pub(crate) use channels::Shape;
 pub(crate) use inference::{Inference, Spread};
 pub(crate) use training::{Running, Training};

@@ -50,7 +50,7 @@ pub(super) struct Statistics {
     pub inverse: f64,
     /// Relative.
     pub inverse_error: f64,
-    /// A sum may overflow in the compute type.
+    /// A sum may overflow in the compute type, or is not finite: NaN and infinities are all right.
     pub overflows: bool,
 }
 
@@ -88,8 +88,25 @@ impl Statistics {
             + 4.0 * bounds.u() * variance
             + mean_error * mean_error
             + input_variance;
-        // A variance is never below 0, whatever its error.
-        let fall = inverse_root_change(variance + eps, variance_error.min(variance));
+        let one_pass = if bounds.sum.one_pass {
+            // Σx²/M − mean²: both terms round, and their difference keeps the errors.
+            let second = squares / count + mean * mean;
+            let spread = shape.sum(c, |i| values[i].powi(4)).sqrt();
+            let total = second * count;
+            bounds.long(count, [total, spread, total], repetition) / count
+                + 2.0 * mean.abs() * (sum_error / count)
+                + 4.0 * bounds.u() * second
+        } else {
+            0.0
+        };
+        let variance_error = variance_error + one_pass;
+        // A variance from deviations is never below 0, whatever its error; a difference may be.
+        let fallen = if bounds.sum.one_pass {
+            variance_error
+        } else {
+            variance_error.min(variance)
+        };
+        let fall = inverse_root_change(variance + eps, fallen);
         Self {
             mean,
             mean_error,
@@ -97,7 +114,9 @@ impl Statistics {
             variance_error,
             inverse: 1.0 / (variance + eps).sqrt(),
             inverse_error: fall + bounds.inverse_root(),
-            overflows: squares.max(q * q) >= bounds.sum.overflow,
+            overflows: one_pass >= variance + eps
+                || !squares.is_finite()
+                || squares.max(q * q) >= bounds.sum.overflow,
         }
     }
 }

@@ -137,6 +137,14 @@ impl Geometry {
         self.axes.iter().map(|axis| axis.taps).product()
     }
 
+    /// Whether Winograd's or Fourier's transform saves products here: some axis has taps side by
+    /// side.
+    pub fn can_be_transformed(&self) -> bool {
+        self.axes
+            .iter()
+            .any(|axis| axis.taps > 1 && axis.dilation == 1)
+    }
+
     /// Elements of x, w and y.
     pub fn sizes(&self) -> (usize, usize, usize) {
         (

@@ -19,7 +19,7 @@ mod wgrad;
 mod wide;
 
 pub(crate) use direct::Direction;
-pub(crate) use geometry::{Geometry, Window};
+pub(crate) use geometry::{Axis, Geometry, Window};
 
 use crate::estimate::{Estimate, round_up};
 use crate::ops::operand::{Operand, any_overflow};
@@ -55,6 +55,19 @@ pub(crate) struct Convolution<'a> {
     pub bound: SumBound,
     /// Reading the operands into the compute type rounds them.
     pub rounds_inputs: bool,
+    /// What transforms add to the bound.
+    pub transform: Transform,
+}
+
+/// How far a convolution by transforms (Winograd's, Fourier's) may err. A transform mixes the
+/// elements of a tile or of the image, so its error goes by the largest of them, not by the
+/// element's own terms; and what it stores, it rounds once more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transform {
+    /// Over the largest error of direct sums; 0 without transforms.
+    pub amplification: f64,
+    /// Unit roundoff of the stored transforms over that of the accumulator.
+    pub storage: f64,
 }
 
 /// What the sums run over, in the order of the lattice's direction: for fprop, filters are y's
@@ -108,6 +121,13 @@ impl Convolution<'_> {
         }
         let (error, also, linear) = self.errors(&passes, &value);
         let mut estimate = Estimate { value, error, also };
+        if self.transform.amplification > 0.0 && self.geometry.can_be_transformed() {
+            self.transform.widen(&mut estimate, passes.most_terms());
+            if passes.direct {
+                // NaN and infinities reach the whole tile.
+                estimate.also = (0..estimate.value.len()).flat_map(any_overflow).collect();
+            }
+        }
         self.unflip(&mut estimate);
         Ok((estimate, linear))
     }
@@ -173,7 +193,8 @@ impl Convolution<'_> {
                 linear += 1;
                 error[index] = round_up(self.bound.worst(terms, y, q, s) + rule.extra * q);
             }
-            if s >= self.bound.overflow {
+            // Infinite operands give the same in every order; finite ones may overflow or not.
+            if s.is_finite() && s >= self.bound.overflow {
                 also.extend(any_overflow(index));
             }
         }
@@ -254,6 +275,28 @@ impl Convolution<'_> {
         }
         also.sort_by_key(|other| other.index);
         also.dedup_by(|a, b| a.index == b.index && a.value.to_bits() == b.value.to_bits());
+    }
+}
+
+impl Transform {
+    /// Sums are formed directly.
+    pub const NONE: Self = Self {
+        amplification: 0.0,
+        storage: 1.0,
+    };
+
+    fn widen(&self, estimate: &mut Estimate, terms: f64) {
+        let finite = estimate.error.iter().filter(|error| error.is_finite());
+        let largest = f64::from(finite.copied().fold(0.0, f32::max));
+        let stored = if self.storage > 1.0 {
+            self.storage / terms.max(1.0).sqrt()
+        } else {
+            0.0
+        };
+        let error = round_up(self.amplification * largest * (1.0 + stored));
+        for own in &mut estimate.error {
+            *own = own.max(error);
+        }
     }
 }
 

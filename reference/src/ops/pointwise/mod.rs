@@ -93,6 +93,7 @@ impl Pointwise<'_> {
         };
         let undecided = found.iter().map(|found| found.undecided).sum();
         estimate.also = found.into_iter().flat_map(|found| found.also).collect();
+        estimate.also.sort_by_key(|other| other.index);
         Ok((estimate, undecided))
     }
 
@@ -109,8 +110,33 @@ impl Pointwise<'_> {
                 Roundings::Last => self.last_step(&run, value, error, &mut found),
                 Roundings::Steps => self.errors(&run, value, error, &mut found),
             }
+            self.open_to_nan(&run, value, error, &mut found);
         });
         found
+    }
+
+    /// Where a NaN meets max, min or the step of a ReLU, engines take it up or leave it out: the
+    /// other operand is as right as NaN.
+    fn open_to_nan(&self, run: &Run, value: &mut [f64], error: &mut [f32], found: &mut Found) {
+        use PointwiseMode::{MaxOp, MinOp, ReluBwd};
+        if !matches!(self.mode, MaxOp | MinOp | ReluBwd) {
+            return;
+        }
+        for (i, (value, error)) in value.iter_mut().zip(error).enumerate() {
+            let [a, b, _] = self.at(run, i);
+            if self.mode == ReluBwd {
+                let blocked = value::slope(ReluBwd, &self.parameters, b) == 0.0;
+                if blocked && !a.is_finite() {
+                    *value = 0.0;
+                    found.add(run.out + i, f64::NAN);
+                } else if b.is_nan() && a.is_finite() {
+                    *error = above(f64::from(*error) + a.abs());
+                }
+            } else if a.is_nan() != b.is_nan() {
+                *value = if a.is_nan() { b } else { a };
+                found.add(run.out + i, f64::NAN);
+            }
+        }
     }
 
     /// What there is to round, by the mode and the operands.

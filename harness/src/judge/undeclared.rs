@@ -1,0 +1,146 @@
+//! Whether a trait that the engine does not declare explains a failure.
+
+use dnn_assay_device::Snapshot;
+use dnn_assay_graph::{Attributes, DataType, Graph};
+use dnn_assay_reference::{
+    Comparison, Criterion, Evaluation, Trait, Traits, Values as Inputs, compare, evaluate,
+};
+
+use super::Rules;
+
+/// A failed case.
+pub struct Failed<'a> {
+    /// Its graph.
+    pub graph: &'a Graph,
+    /// Its inputs.
+    pub inputs: &'a Inputs,
+    /// What was written.
+    pub snapshot: &'a Snapshot,
+    /// The rules by which it failed.
+    pub rules: &'a Rules,
+    /// The comparisons by those rules, outputs in the order of the graph.
+    pub comparisons: Vec<&'a Comparison>,
+    /// Ids of the hypotheses that explain it.
+    pub named: &'a [String],
+}
+
+/// A trait that explains a failure.
+pub struct Explanation {
+    /// The trait.
+    pub which: Trait,
+    /// The reference under it.
+    pub evaluation: Evaluation,
+}
+
+/// The order in which traits are tried where nothing is named: what widens the bound least comes
+/// first. Narrow accumulators are not among them: nearly anything lies inside their bounds, so they
+/// count only where the errors themselves have named them.
+const ORDER: [Trait; 6] = [
+    Trait::FlushDenormals,
+    Trait::Xf32,
+    Trait::OnePassVariance,
+    Trait::Rz,
+    Trait::Winograd,
+    Trait::Fft,
+];
+
+/// Share of elements that must be outside the bound before a narrow accumulator is believed: it
+/// errs nearly everywhere, where one wrong element may well lie inside its wide bound.
+const WRONG_SHARE: f64 = 0.1;
+
+/// Drift, in standard errors, from which sums are believed to be rounded towards zero.
+const DRIFT: f64 = -8.0;
+
+/// Work up to which a failure is looked at: the reference is computed once for each trait.
+const MOST_FLOPS: f64 = 4e8;
+
+/// The first trait under which every output is accepted; `None` where a fault is named that is no
+/// trait, or where none explains it.
+pub fn explanation(failed: &Failed<'_>) -> Option<Explanation> {
+    let named: Vec<Option<Trait>> = failed.named.iter().map(|id| of(id)).collect();
+    // A named fault that is no trait says more than a wider bound.
+    if named.first().is_some_and(Option::is_none) || too_large(failed.graph) {
+        return None;
+    }
+    let preferred = named.iter().copied().flatten();
+    let others = ORDER.into_iter().filter(|_| named.is_empty());
+    preferred
+        .chain(others)
+        .filter(|which| !failed.rules.traits.has(*which) && applies(*which, failed.graph))
+        .find_map(|which| try_trait(failed, which))
+}
+
+fn of(id: &str) -> Option<Trait> {
+    Trait::of_hypothesis(id)
+}
+
+fn try_trait(failed: &Failed<'_>, which: Trait) -> Option<Explanation> {
+    if !is_believable(which, &failed.comparisons) {
+        return None;
+    }
+    let traits: Traits = failed.rules.traits.with(which);
+    let rules = failed.rules.with_traits(traits);
+    let evaluation = evaluate(failed.graph, failed.inputs, &rules.arithmetic).ok()?;
+    let accepted = failed.graph.outputs().all(|tensor| {
+        let estimate = evaluation.tensors.get(&tensor.uid);
+        let check = failed.snapshot.buffer(tensor.uid);
+        let compared = estimate
+            .zip(check)
+            .map(|(estimate, check)| compare(tensor, estimate, &check.bytes, &Criterion::Bound));
+        matches!(compared, Some(Ok(comparison)) if comparison.passed)
+    });
+    accepted.then_some(Explanation { which, evaluation })
+}
+
+/// Whether a graph has something that the trait is about.
+fn applies(which: Trait, graph: &Graph) -> bool {
+    let types = |wanted: DataType| graph.inputs().any(|tensor| tensor.data_type == wanted);
+    let any =
+        |holds: fn(&Attributes) -> bool| graph.nodes.iter().any(|node| holds(&node.attributes));
+    let products = any(is_convolution) || any(|a| matches!(a, Attributes::Matmul(_)));
+    match which {
+        Trait::Rn => false,
+        Trait::FlushDenormals => true,
+        Trait::Rz => products || any(has_statistics),
+        Trait::F16 => products && !types(DataType::Double),
+        Trait::Bf16Partials => products && types(DataType::Bfloat16),
+        Trait::Xf32 => products && types(DataType::Float),
+        Trait::Winograd | Trait::Fft => any(is_convolution),
+        Trait::OnePassVariance => any(has_statistics),
+    }
+}
+
+fn is_convolution(attributes: &Attributes) -> bool {
+    use Attributes::{ConvolutionBwd, ConvolutionFwd, ConvolutionWrw};
+    matches!(
+        attributes,
+        ConvolutionFwd(_) | ConvolutionBwd(_) | ConvolutionWrw(_)
+    )
+}
+
+fn has_statistics(attributes: &Attributes) -> bool {
+    matches!(
+        attributes,
+        Attributes::Batchnorm(_) | Attributes::BatchnormBackward(_)
+    )
+}
+
+/// Whether the errors are spread as the trait would spread them.
+fn is_believable(which: Trait, comparisons: &[&Comparison]) -> bool {
+    let wrong: usize = comparisons.iter().map(|c| c.mismatched).sum();
+    let failing = comparisons.iter().filter(|c| !c.passed);
+    let compared: usize = failing.clone().map(|c| c.compared).sum();
+    let share = wrong as f64 / compared.max(1) as f64;
+    match which {
+        Trait::F16 | Trait::Bf16Partials | Trait::Xf32 => share >= WRONG_SHARE,
+        Trait::Rz => failing.clone().all(|c| c.bias_z <= DRIFT),
+        // Their bounds are tight enough to be evidence by themselves.
+        Trait::FlushDenormals | Trait::OnePassVariance | Trait::Winograd | Trait::Fft => true,
+        Trait::Rn => false,
+    }
+}
+
+fn too_large(graph: &Graph) -> bool {
+    let work = dnn_assay_graph::case::Work::of(graph);
+    work.flops > MOST_FLOPS
+}
