@@ -9,7 +9,7 @@ use crate::links;
 use crate::not_a_plugin::NotAPlugin;
 use crate::offload::{DeviceCode, device_code};
 use crate::policy::ReadyPolicy;
-use crate::rules::{Checks, Rule, contract_names, is_generated_handle};
+use crate::rules::{Checks, Rule, VERSION_SCRIPT, contract_names, is_generated_handle};
 use crate::view::{Binding, ElfView, check_shared_object};
 use jiff::civil::Date;
 use serde::Serialize;
@@ -31,8 +31,8 @@ pub const RULES: &[Rule] = &[
         id: "pair/export-collision",
         severity: Severity::Error,
         demand: "no name is exported by both, entry points aside",
-        reason: "one may run the other's code; the host then reports two handles that collide",
-        fix: "link both with a version script that lists the entry points and ends with local: *;",
+        reason: "one may run the other's code; the host then reports two handles that collide; both have to hide it",
+        fix: VERSION_SCRIPT,
         link: links::LD_VERSION,
         command: "nm -DC --defined-only {file} | grep -w {subject}",
     },
@@ -41,7 +41,7 @@ pub const RULES: &[Rule] = &[
         severity: Severity::Error,
         demand: "no unique symbol is exported by both",
         reason: "the process has one of it for both, RTLD_LOCAL or not: they share its state",
-        fix: "hide it with a version script in both",
+        fix: VERSION_SCRIPT,
         link: links::GCC_CODE_GEN,
         command: "nm -DC --defined-only {file} | grep ' u '",
     },

@@ -69,23 +69,63 @@ fn two_plugins_as_they_should_be_get_along() {
     assert!(found.outcomes.iter().all(checked));
 }
 
+/// A rule with a builder of two files that break it.
+type Sample = (&'static str, fn(&Workshop) -> [PathBuf; 2]);
+
+/// What breaks no rule stands above: two plugins as they should be.
+const SAMPLES: &[Sample] = &[
+    ("pair/same-file", one_file_twice),
+    ("pair/export-collision", one_helper),
+    ("pair/unique-collision", one_unique_symbol),
+    ("pair/same-soname", one_soname),
+    ("pair/duplicate-kernel", one_kernel),
+];
+
 #[test]
-fn a_common_name_is_a_collision() {
-    let shop = Workshop::new();
+fn every_rule_has_files_that_break_it() {
+    let sampled: Vec<_> = SAMPLES.iter().map(|(rule, _)| *rule).collect();
+    let all: Vec<_> = pairs::RULES.iter().map(|rule| rule.id).collect();
+    assert_eq!(sampled, all);
+    for (rule, files) in SAMPLES {
+        let shop = Workshop::new();
+        let [first, second] = files(&shop);
+        let found = pair(first, second);
+        assert!(hits(&found).iter().any(|(id, _)| id == rule), "{rule}");
+    }
+}
+
+fn one_file_twice(shop: &Workshop) -> [PathBuf; 2] {
+    let original = shop.c_file("a.so", &engine_source(), "");
+    std::fs::copy(&original, shop.path("copy.so")).unwrap();
+    [original, shop.path("copy.so")]
+}
+
+fn one_helper(shop: &Workshop) -> [PathBuf; 2] {
     let source = format!("int helper(void) {{ return 1; }}\n{}", engine_source());
     let first = shop.c_file("a.so", &source, "");
     let second = shop.c_file("b.so", &source.replace("return 1", "return 22 + 0 * 7"), "");
+    [first, second]
+}
+
+#[test]
+fn a_common_name_is_a_collision() {
+    let shop = Workshop::new();
+    let [first, second] = one_helper(&shop);
     let found = pair(first, second);
     assert_eq!(hits(&found), [("pair/export-collision", 1)]);
     assert_eq!(found.findings[0].subject.as_ref().unwrap().name, "helper");
 }
 
+fn one_unique_symbol(shop: &Workshop) -> [PathBuf; 2] {
+    let first = shop.cxx_file("a.so", &cxx_engine_source(TEMPLATE), "");
+    let other = TEMPLATE.replace("touch", "reach");
+    [first, shop.cxx_file("b.so", &cxx_engine_source(&other), "")]
+}
+
 #[test]
 fn a_common_unique_symbol_is_worse() {
     let shop = Workshop::new();
-    let first = shop.cxx_file("a.so", &cxx_engine_source(TEMPLATE), "");
-    let other = TEMPLATE.replace("touch", "reach");
-    let second = shop.cxx_file("b.so", &cxx_engine_source(&other), "");
+    let [first, second] = one_unique_symbol(&shop);
     let found = pair(first, second);
     assert_eq!(hits(&found), [("pair/unique-collision", 1)]);
     let subject = found.findings[0].subject.as_ref().unwrap();
@@ -117,18 +157,28 @@ fn a_link_a_copy_and_a_stripped_copy_are_the_same_file() {
     assert_eq!(hits(&pair(original, another)), []);
 }
 
+fn one_soname(shop: &Workshop) -> [PathBuf; 2] {
+    let first = shop.c_file("a.so", &engine_source(), "-Wl,-soname,plugin.so");
+    let second = shop.c_file("b.so", &engine_source(), "-O2 -Wl,-soname,plugin.so");
+    [first, second]
+}
+
 #[test]
 fn a_common_soname_is_a_warning() {
     let shop = Workshop::new();
-    let first = shop.c_file("a.so", &engine_source(), "-Wl,-soname,plugin.so");
-    let second = shop.c_file("b.so", &engine_source(), "-O2 -Wl,-soname,plugin.so");
+    let [first, second] = one_soname(&shop);
     assert_eq!(hits(&pair(first, second)), [("pair/same-soname", 1)]);
+}
+
+fn one_kernel(shop: &Workshop) -> [PathBuf; 2] {
+    [with_kernel(shop, "a.so"), with_kernel(shop, "b.so")]
 }
 
 #[test]
 fn kernels_of_one_name_are_information_and_their_handles_no_collision() {
     let shop = Workshop::new();
-    let found = pair(with_kernel(&shop, "a.so"), with_kernel(&shop, "b.so"));
+    let [first, second] = one_kernel(&shop);
+    let found = pair(first, second);
     assert_eq!(hits(&found), [("pair/duplicate-kernel", 1)]);
     assert_eq!(found.findings[0].subject.as_ref().unwrap().name, "kern");
     let plain = shop.c_file("c.so", &engine_source(), "");

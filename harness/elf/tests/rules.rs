@@ -368,6 +368,28 @@ fn every_rule_has_its_samples() {
     assert!(without.is_empty(), "{without:?}");
 }
 
+/// A file with a heuristic plugin's functions and none of an engine's is held to its own.
+#[test]
+fn a_heuristic_plugin_has_its_own_entry_points() {
+    let shop = Workshop::new();
+    let common = mandatory_symbols().map(|symbol| symbol.name);
+    let common = common.filter(|name| name.starts_with("hipdnnPlugin"));
+    let all: Vec<_> = common.chain(HEURISTIC_PLUGIN.iter().copied()).collect();
+    let without = |missing: &str| {
+        let names = all.iter().copied().filter(|name| *name != missing);
+        let file = shop.c_file("heuristic.so", &functions(names), "");
+        let inspection = inspect_file(&file, &Policy::default());
+        assert_eq!(hits(&inspection, "abi/heuristic"), 1);
+        let missing = inspection.of_rule("abi/entry-missing");
+        let names = missing.map(|finding| finding.subject.clone().unwrap().name);
+        names.collect::<Vec<_>>()
+    };
+    assert!(without("").is_empty());
+    assert!(without("hipdnnHeuristicPluginGetPolicyName").is_empty());
+    let finalize = "hipdnnHeuristicPolicyFinalize";
+    assert_eq!(without(finalize), [finalize]);
+}
+
 #[test]
 fn what_hip_generates_is_information_and_nothing_else() {
     let shop = Workshop::new();

@@ -26,6 +26,11 @@ pub fn inspect(args: &InspectArgs) -> Result<Exit, Error> {
         }
         return Ok(Exit::Ok);
     }
+    if args.format == InspectFormat::Markdown {
+        // Before any file is read. (The parser cannot say it: --list and files exclude each other,
+        // and what is excluded is not asked for.)
+        return Err(Error::usage("--format markdown is a form of --list"));
+    }
     let (policy, ready) = policy(args)?;
     let sources = find_plugins(&args.files, None, false).map_err(Error::usage)?;
     let files: Vec<_> = sources.into_iter().map(|source| source.path).collect();
@@ -38,10 +43,7 @@ pub fn inspect(args: &InspectArgs) -> Result<Exit, Error> {
     let report = inspector.inspect(&files).map_err(Error::usage)?;
     match args.format {
         InspectFormat::Json => inspect::write_json(&report, &mut out)?,
-        InspectFormat::Text => inspect::write_text(&report, &mut out)?,
-        InspectFormat::Markdown => {
-            return Err(Error::usage("--format markdown is a form of --list"));
-        }
+        InspectFormat::Text | InspectFormat::Markdown => inspect::write_text(&report, &mut out)?,
     }
     out.flush()?;
     if let Some(path) = &args.junit {

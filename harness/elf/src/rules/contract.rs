@@ -2,6 +2,7 @@
 
 use super::{Checks, Context, Rule};
 use crate::finding::Severity;
+use crate::identify::PluginRole;
 use crate::links;
 use crate::policy::Contract;
 use crate::view::{Binding, DynSymbol, SymbolKind, Visibility};
@@ -58,8 +59,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "abi/heuristic",
         severity: Severity::Info,
         demand: "the file is an engine plugin",
-        reason: "heuristic plugins are named and not executed by DNN Assay",
-        fix: "check it with the contract heuristic-plugin",
+        reason: "heuristic plugins are held to their own entry points and not executed by DNN Assay",
+        fix: "nothing to do; the policy's contract: heuristic-plugin says that it is meant",
         link: links::HIPDNN_PLUGINS,
         command: "nm -D --defined-only {file} | grep hipdnnHeuristic",
     },
@@ -94,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
 
 pub(super) fn check(context: &Context<'_>) -> Checks {
     let mut checks = Checks::default();
-    let contract = context.policy.policy.contract;
+    let contract = contract_of(context);
     if contract == Contract::Library {
         for rule in RULES.iter().filter(|rule| {
             rule.id.starts_with("abi/entry")
@@ -108,13 +109,26 @@ pub(super) fn check(context: &Context<'_>) -> Checks {
             check_entry(name, &symbols, &mut checks);
         }
         check_groups(context, &symbols, &mut checks);
-        if contract == Contract::EnginePlugin && context.file.looks_heuristic() {
+        let asked = context.policy.policy.contract;
+        if asked == Contract::EnginePlugin && context.file.looks_heuristic() {
             checks.file("abi/heuristic", "it exports a heuristic plugin's functions");
         }
     }
     check_identity(context, &mut checks);
     checks
 }
+
+/// What the policy asks for; a file with a heuristic plugin's functions and none of an engine's is
+/// held to its own contract and named.
+fn contract_of(context: &Context<'_>) -> Contract {
+    match (context.policy.policy.contract, context.file.role) {
+        (Contract::EnginePlugin, PluginRole::Heuristic) => Contract::HeuristicPlugin,
+        (asked, _) => asked,
+    }
+}
+
+/// A heuristic plugin's function that the host does without: its policies have no names then.
+const POLICY_NAME: &str = "hipdnnHeuristicPluginGetPolicyName";
 
 /// The mandatory entry points of a contract in the host's order.
 fn mandatory(contract: Contract) -> Vec<&'static str> {
@@ -123,7 +137,10 @@ fn mandatory(contract: Contract) -> Vec<&'static str> {
         Contract::EnginePlugin => engine.collect(),
         Contract::HeuristicPlugin => {
             let common = engine.filter(|name| name.starts_with("hipdnnPlugin"));
-            common.chain(HEURISTIC_PLUGIN.iter().copied()).collect()
+            let policies = HEURISTIC_PLUGIN.iter().copied();
+            common
+                .chain(policies.filter(|name| *name != POLICY_NAME))
+                .collect()
         }
         Contract::Library => Vec::new(),
     }

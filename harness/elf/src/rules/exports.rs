@@ -14,7 +14,7 @@ use goblin::elf::section_header::SHN_ABS;
 use std::collections::{HashMap, HashSet};
 
 /// What helps against every unwanted export.
-const VERSION_SCRIPT: &str = "link with a version script that lists the entry points and ends with local: *; (-fvisibility=hidden is not enough: libstdc++ marks its templates visible)";
+pub(crate) const VERSION_SCRIPT: &str = "write a file exports.map with { global: hipdnn*; local: *; }; and link with -Wl,--version-script=exports.map (-fvisibility=hidden alone is not enough: libstdc++ marks its templates visible)";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -75,8 +75,8 @@ pub(super) const RULES: &[Rule] = &[
         id: "export/unique",
         severity: Severity::Error,
         demand: "no symbol is STB_GNU_UNIQUE",
-        reason: "the process has one of it for all plugins, RTLD_LOCAL or not, and the file can never be unloaded",
-        fix: "hide it with a version script; -fno-gnu-unique alone leaves it exported",
+        reason: "the process has one of it for all plugins, RTLD_LOCAL or not, and the file can never be unloaded; -fno-gnu-unique alone leaves it exported",
+        fix: VERSION_SCRIPT,
         link: links::GCC_CODE_GEN,
         command: "nm -DC --defined-only {file} | grep ' u '",
     },
@@ -85,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Severity::Info,
         demand: "HIP's kernel handles and module ids are hidden",
         reason: "clang exports them even with hidden visibility; a kernel of the same name in two plugins is harmless today",
-        fix: "a version script with local: *; hides them too",
+        fix: VERSION_SCRIPT,
         link: links::LD_VERSION,
         command: "nm -DC --defined-only {file} | grep -w {subject}",
     },

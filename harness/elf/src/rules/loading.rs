@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         severity: Severity::Warning,
         demand: "the file can be unloaded",
         reason: "dlclose does nothing, so loading it again does not start afresh",
-        fix: "remove -Wl,-z,nodelete; hide unique symbols with a version script",
+        fix: "remove -Wl,-z,nodelete; unique symbols are hidden by a version script, as for export/unique",
         link: links::DLOPEN,
         command: "readelf -d {file} | grep NODELETE",
     },

@@ -16,7 +16,7 @@ use crate::policy::ReadyPolicy;
 use crate::view::ElfView;
 use serde::Serialize;
 
-pub(crate) use exports::{contract_names, is_generated_handle};
+pub(crate) use exports::{VERSION_SCRIPT, contract_names, is_generated_handle};
 pub(crate) use imports::version_demands;
 
 /// A rule: what it demands, why, and what to do.

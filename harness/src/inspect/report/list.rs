@@ -115,5 +115,6 @@ fn title(group: &str) -> &str {
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
         .replace('*', "\\*")
+        .replace('_', "\\_")
         .replace('<', "&lt;")
 }

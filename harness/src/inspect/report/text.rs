@@ -52,11 +52,12 @@ fn write_file(file: &FileReport, out: &mut dyn Write) -> io::Result<()> {
     let judged = Judged::from(&**inspection);
     let name = BOLD.paint(&shown(&inspection.path));
     writeln!(out, "{name}: {}", verdict(judged))?;
+    let steps = steps(judged);
+    write_steps(&steps, out)?;
     for (label, text) in facts(inspection) {
         writeln!(out, "  {} {text}", DIM.paint(&format!("{label:<7}")))?;
     }
-    write_steps(judged, out)?;
-    write_rules(judged, out)
+    write_rules(judged, &steps, out)
 }
 
 fn write_pair(pair: &PairInspection, out: &mut dyn Write) -> io::Result<()> {
@@ -66,9 +67,10 @@ fn write_pair(pair: &PairInspection, out: &mut dyn Write) -> io::Result<()> {
     let id = |id: &Option<String>| id.clone().unwrap_or_else(|| "none".to_owned());
     let (first, second) = (id(&pair.first_build_id), id(&pair.second_build_id));
     let label = DIM.paint("builds ");
+    let steps = steps(judged);
+    write_steps(&steps, out)?;
     writeln!(out, "  {label} {first} and {second}")?;
-    write_steps(judged, out)?;
-    write_rules(judged, out)
+    write_rules(judged, &steps, out)
 }
 
 /// How many findings there are of each severity.
@@ -146,26 +148,27 @@ fn steps(judged: Judged<'_>) -> Vec<Step> {
     steps
 }
 
-fn write_steps(judged: Judged<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let steps = steps(judged);
-    if steps.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "  {}", BOLD.paint("what to do"))?;
+/// `do 1   …`: what a person can act on, before anything else.
+fn write_steps(steps: &[Step], out: &mut dyn Write) -> io::Result<()> {
     for (index, step) in steps.iter().enumerate() {
         let (paint, word) = paint(step.severity);
-        writeln!(out, "  {:>3}. {}", index + 1, step.fix)?;
+        let label = BOLD.paint(&format!("do {:<4}", index + 1));
+        writeln!(out, "  {label} {}", step.fix)?;
         let ends = amount(step.findings, "finding");
         let word = paint.paint(&word.to_lowercase());
-        writeln!(out, "       {word}, ends {ends}: {}", step.rules.join(", "))?;
+        writeln!(
+            out,
+            "          {word}, ends {ends}: {}",
+            step.rules.join(", ")
+        )?;
     }
     Ok(())
 }
 
-fn write_rules(judged: Judged<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_rules(judged: Judged<'_>, steps: &[Step], out: &mut dyn Write) -> io::Result<()> {
     for severity in [Severity::Error, Severity::Warning, Severity::Info] {
         for (outcome, rule) in found(judged).filter(|(o, _)| o.severity == severity) {
-            write_rule(judged, outcome, rule, out)?;
+            write_rule(judged, (outcome, rule), steps, out)?;
         }
     }
     let waived = judged.waived().count();
@@ -188,8 +191,8 @@ fn write_rules(judged: Judged<'_>, out: &mut dyn Write) -> io::Result<()> {
 /// A rule's findings; a note takes one line.
 fn write_rule(
     judged: Judged<'_>,
-    outcome: &RuleOutcome,
-    rule: &Rule,
+    (outcome, rule): (&RuleOutcome, &Rule),
+    steps: &[Step],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let number = outcome.counting();
@@ -219,9 +222,11 @@ fn write_rule(
         .counting(rule.id)
         .next()
         .map(|f| one_line(&f.command));
+    let step = steps.iter().position(|step| step.fix == rule.fix);
+    let fix = step.map_or_else(|| rule.fix.to_owned(), |index| format!("do {}", index + 1));
     let lines = [
         ("why", rule.reason),
-        ("fix", rule.fix),
+        ("fix", fix.as_str()),
         ("see", command.as_deref().unwrap_or_default()),
         ("link", rule.link),
     ];
