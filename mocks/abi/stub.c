@@ -3,6 +3,8 @@
  *
  *   -DNOV2025   the generation of November 2025: no API version, no log level, no engine names,
  *               details with the id only, engine id -2
+ *   -DRETIRED_SAVE_HOOK   contexts are saved by the older function only, as hipDNN's own test plugin of that
+ *               name does
  *   else        named engine, API 1.4.0, contexts as nine bytes (a marker and the engine's id)
  */
 #include <stdint.h>
@@ -135,7 +137,7 @@ EXPORT status_t hipdnnEnginePluginExecuteOpGraph(handle *h, context *c, void *wo
 }
 
 #ifndef NOV2025
-EXPORT status_t hipdnnEnginePluginSerializeExecutionContextWithEngineId(handle *h, int64_t id, context *c, data_t *out) {
+static status_t save(handle *h, int64_t id, context *c, data_t *out) {
     NEED(h);
     NEED(c);
     NEED(out);
@@ -145,6 +147,15 @@ EXPORT status_t hipdnnEnginePluginSerializeExecutionContextWithEngineId(handle *
     *out = (data_t){bytes, 9};
     return SUCCESS;
 }
+#ifdef RETIRED_SAVE_HOOK
+EXPORT status_t hipdnnEnginePluginSerializeExecutionContext(handle *h, context *c, data_t *out) {
+    return save(h, engine_id(), c, out);
+}
+#else
+EXPORT status_t hipdnnEnginePluginSerializeExecutionContextWithEngineId(handle *h, int64_t id, context *c, data_t *out) {
+    return save(h, id, c, out);
+}
+#endif
 EXPORT status_t hipdnnEnginePluginDestroySerializedExecutionContext(handle *h, data_t *bytes) {
     return hipdnnEnginePluginDestroyEngineDetails(h, bytes);
 }

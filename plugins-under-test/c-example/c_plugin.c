@@ -132,6 +132,9 @@ static const char *understand(const_data graph_bytes, job *out) {
     size_t nodes = target(r, graph, 5);
     if (r->bad) return "the graph is malformed";
     if (length(r, nodes) != 1) return "only graphs of one node";
+#ifndef TAKES_OVERRIDES /* without ExecuteOpGraphWithOverrides, shapes stay as they were planned */
+    if (scalar(r, graph, 7, 1, 0)) return "no overridable shapes";
+#endif
     table node = element(r, nodes, 0);
     /* The current Node has compute_data_type as field 1; that of 2025-11 has no such field. */
     int tag = node.vtable_size >= 12 ? 2 : 1;

@@ -239,6 +239,8 @@ Job understand(const ConstData *bytes) {
     Table graph = Table::root(buffer);
     std::vector<Table> nodes = graph.tables(5);
     want(nodes.size() == 1, "only graphs of one node");
+    // Without ExecuteOpGraphWithOverrides, shapes stay as they were planned.
+    want(!graph.get<std::uint8_t>(7), "no overridable shapes");
     // The current Node has compute_data_type as field 1; that of 2025-11 has no such field.
     int tag = nodes[0].size() >= 12 ? 2 : 1;
     switch (nodes[0].get<std::uint8_t>(tag)) {

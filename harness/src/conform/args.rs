@@ -27,7 +27,7 @@ pub struct ConformArgs {
     #[arg(long)]
     pub list: bool,
     /// Form of the output
-    #[arg(long, value_enum, default_value_t = ConformFormat::Text)]
+    #[arg(long, value_enum, default_value_t = ConformFormat::Text, requires_if("markdown", "list"))]
     pub format: ConformFormat,
     /// Write JUnit XML to this file too: one case per check
     #[arg(long, value_name = "FILE")]

@@ -189,7 +189,12 @@ impl Draft {
         let mut bound = Vec::new();
         for (uid, bytes) in &sample.inputs {
             let buffer = Some(self.buffer(bytes));
-            bound.push(Bound { uid: *uid, buffer });
+            let host = sample.is_host_scalar(*uid);
+            bound.push(Bound {
+                uid: *uid,
+                buffer,
+                host,
+            });
         }
         let mut outputs = Vec::new();
         for (uid, size) in &sample.outputs {
@@ -198,6 +203,7 @@ impl Draft {
             bound.push(Bound {
                 uid: *uid,
                 buffer: Some(buffer),
+                host: false,
             });
         }
         Bench {

@@ -8,6 +8,38 @@ use super::check::Level;
 use super::links::HOST;
 use super::results::{CheckResult, OutcomeKind};
 
+/// A contract of a heuristic plugin's file.
+pub struct HeuristicCheck {
+    /// `heuristic/name`.
+    pub id: &'static str,
+    /// How much it matters.
+    pub level: Level,
+    /// What must hold, in one line.
+    pub why: &'static str,
+    /// Where that is written.
+    pub link: &'static str,
+    /// The functions that it asks for.
+    symbols: fn() -> Vec<&'static str>,
+}
+
+/// The checks, in the order of a report.
+pub const CHECKS: &[HeuristicCheck] = &[
+    HeuristicCheck {
+        id: "heuristic/symbols",
+        level: Level::Required,
+        why: "a heuristic plugin exports the functions of every plugin and those of policies",
+        link: HOST,
+        symbols: mandatory,
+    },
+    HeuristicCheck {
+        id: "heuristic/policy-name",
+        level: Level::Informational,
+        why: "policies have names",
+        link: HOST,
+        symbols: || vec![POLICY_NAME],
+    },
+];
+
 /// Those of every plugin that the host insists on.
 const COMMON: [&str; 4] = [
     "hipdnnPluginGetName",
@@ -16,44 +48,37 @@ const COMMON: [&str; 4] = [
     "hipdnnPluginGetLastErrorString",
 ];
 /// A heuristic plugin without it has unnamed policies.
-const OPTIONAL: &str = "hipdnnHeuristicPluginGetPolicyName";
+const POLICY_NAME: &str = "hipdnnHeuristicPluginGetPolicyName";
 
-/// The symbols of a heuristic plugin.
-pub(super) fn symbols(file: &PluginFile) -> Vec<CheckResult> {
-    let mandatory = HEURISTIC_PLUGIN
-        .iter()
-        .copied()
-        .filter(|name| *name != OPTIONAL);
-    let result = |id: &str, level, why: &str, missing: Vec<&str>| CheckResult {
-        id: id.to_owned(),
-        level,
-        why: why.to_owned(),
-        link: HOST.to_owned(),
-        outcome: match missing.is_empty() {
-            true => OutcomeKind::Passed,
-            false => OutcomeKind::Finding,
-        },
-        text: match missing.is_empty() {
-            true => String::new(),
-            false => format!("not exported: {}", missing.join(", ")),
-        },
+fn mandatory() -> Vec<&'static str> {
+    let policies = HEURISTIC_PLUGIN.iter().copied();
+    let policies = policies.filter(|name| *name != POLICY_NAME);
+    COMMON.into_iter().chain(policies).collect()
+}
+
+/// Checks a heuristic plugin's file.
+pub(super) fn examine(file: &PluginFile, takes: impl Fn(&str) -> bool) -> Vec<CheckResult> {
+    let taken = CHECKS.iter().filter(|check| takes(check.id));
+    taken.map(|check| result(file, check)).collect()
+}
+
+fn result(file: &PluginFile, check: &HeuristicCheck) -> CheckResult {
+    let mut missing = (check.symbols)();
+    missing.retain(|name| !file.exports(name));
+    let (outcome, text) = match missing.is_empty() {
+        true => (OutcomeKind::Passed, String::new()),
+        false => (
+            OutcomeKind::Finding,
+            format!("not exported: {}", missing.join(", ")),
+        ),
+    };
+    CheckResult {
+        id: check.id.to_owned(),
+        level: check.level,
+        why: check.why.to_owned(),
+        link: check.link.to_owned(),
+        outcome,
+        text,
         seconds: 0.0,
-    };
-    let without = |names: &mut dyn Iterator<Item = &'static str>| {
-        names.filter(|name| !file.exports(name)).collect::<Vec<_>>()
-    };
-    vec![
-        result(
-            "heuristic/symbols",
-            Level::Required,
-            "a heuristic plugin exports the functions of every plugin and those of policies",
-            without(&mut COMMON.into_iter().chain(mandatory)),
-        ),
-        result(
-            "heuristic/policy-name",
-            Level::Informational,
-            "policies have names",
-            without(&mut std::iter::once(OPTIONAL)),
-        ),
-    ]
+    }
 }

@@ -1,9 +1,9 @@
 //! Where checks are made: a plugin, what it says of itself, graphs that it takes, and workers that
 //! do scripts.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
-use dnn_assay_device::MemoryKind;
 use dnn_assay_graph::wire::{Generation, KnobSetting};
 use dnn_assay_reference::{Arithmetic, Traits};
 
@@ -19,6 +19,8 @@ use crate::worker::{LoadMode, Shutdown, Worker};
 
 /// Engines that are looked at; more would say the same again.
 const MAX_ENGINES: usize = 4;
+/// Fresh processes that must agree before bit-equality is asked for.
+pub(super) const REPEATS: usize = 5;
 /// What outputs are filled with before an execution.
 pub(super) const DIRT: [u8; 2] = [0xA5, 0x5A];
 
@@ -39,6 +41,9 @@ pub(super) struct Lab<'a> {
     /// What the plugin said to each graph it was asked about.
     pub answers: Vec<Answer>,
     alone: OnceCell<Result<Vec<Alone>, Stop>>,
+    /// By sample: whether fresh processes give the same bits.
+    repeating: RefCell<BTreeMap<String, bool>>,
+    notes: RefCell<BTreeSet<String>>,
 }
 
 /// The answer to a graph.
@@ -83,6 +88,8 @@ impl<'a> Lab<'a> {
             samples: Vec::new(),
             answers: Vec::new(),
             alone: OnceCell::new(),
+            repeating: RefCell::default(),
+            notes: RefCell::default(),
         };
         lab.answers = lab.ask()?;
         lab.samples = lab.choose();
@@ -96,12 +103,6 @@ impl<'a> Lab<'a> {
     /// How many engines the plugin has.
     pub fn engine_count(&self) -> u32 {
         self.subject.info.engines.len() as u32
-    }
-
-    /// Scripts have host memory only: on another kind, executions are left out and everything up to
-    /// them is checked.
-    pub fn executes(&self) -> bool {
-        self.subject.config.memory == MemoryKind::Host
     }
 
     pub fn exports(&self, symbol: &str) -> bool {
@@ -144,10 +145,7 @@ impl<'a> Lab<'a> {
         {
             return not_applicable(why.clone());
         }
-        script.steps = match self.executes() {
-            true => steps.list.clone(),
-            false => without_execution(&steps.list),
-        };
+        script.steps = steps.list.clone();
         let mut worker = Worker::spawn(&self.subject.config)
             .map_err(|error| Stop::Infrastructure(error.to_string()))?;
         let transcript = worker.script(&script);
@@ -217,8 +215,29 @@ impl<'a> Lab<'a> {
         Ok(samples)
     }
 
-    /// Whether outputs are what the sample gives alone: bit for bit, or else within the bound.
+    /// Whether outputs are what the sample gives alone: bit for bit if five fresh processes give
+    /// the same bits, else within the bound, which is then noted.
     pub fn same(&self, known: &Known<'_>, got: &[Vec<u8>], when: &str) -> Result<(), Stop> {
+        if known.alone.writes_nothing || known.alone.outputs == got {
+            return Ok(());
+        }
+        // What is beyond the bound is told as that.
+        self.within(known, got, when)?;
+        if self.repeats(known)? {
+            return finding(format!(
+                "{when}: other bits than alone for {}, where {REPEATS} processes of its own agree",
+                known.sample.id
+            ));
+        }
+        self.notes.borrow_mut().insert(format!(
+            "{} differs from process to process: judged by the bound",
+            known.sample.id
+        ));
+        Ok(())
+    }
+
+    /// Whether outputs lie within the bound, whatever their bits.
+    pub fn within(&self, known: &Known<'_>, got: &[Vec<u8>], when: &str) -> Result<(), Stop> {
         if known.alone.writes_nothing || known.alone.outputs == got {
             return Ok(());
         }
@@ -227,6 +246,27 @@ impl<'a> Lab<'a> {
             Err(Stop::Finding(text)) => finding(format!("{when}: other results; {text}")),
             Err(other) => Err(other),
         }
+    }
+
+    /// Whether a sample gives the same bits in five fresh processes.
+    pub fn repeats(&self, known: &Known<'_>) -> Result<bool, Stop> {
+        let id = &known.sample.id;
+        if let Some(known) = self.repeating.borrow().get(id) {
+            return Ok(*known);
+        }
+        let mut repeats = true;
+        for _ in 1..REPEATS {
+            repeats &= self.use_alone(known.sample)?.outputs == known.alone.outputs;
+        }
+        self.repeating.borrow_mut().insert(id.clone(), repeats);
+        Ok(repeats)
+    }
+
+    /// What was noted since the last time.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.borrow_mut())
+            .into_iter()
+            .collect()
     }
 
     /// One full use, as `use/plain` makes it.
@@ -390,30 +430,6 @@ impl Seen {
             _ => Err("the call gave no ids".to_owned()),
         }
     }
-}
-
-/// The steps with nothing in place of each execution, so that results keep their places. Outputs
-/// then hold what they were filled with, as those of an engine that writes nothing.
-fn without_execution(steps: &[Step]) -> Vec<Step> {
-    const NOTHING: Step = Step::Fill {
-        buffer: u8::MAX,
-        byte: 0,
-    };
-    let strip = |step: &Step| match step {
-        Step::Call {
-            call: Call::ExecuteOpGraph { .. },
-            ..
-        } => NOTHING,
-        Step::Repeat { rounds, steps } => Step::Repeat {
-            rounds: *rounds,
-            steps: without_execution(steps),
-        },
-        Step::Threads(lists) => {
-            Step::Threads(lists.iter().map(|list| without_execution(list)).collect())
-        }
-        other => other.clone(),
-    };
-    steps.iter().map(strip).collect()
 }
 
 fn creates_a_handle(step: &Step) -> bool {

@@ -20,6 +20,7 @@ mod sample;
 
 pub use check::{Check, Level};
 pub use checks::all as all_checks;
+pub use heuristic::CHECKS as HEURISTIC_CHECKS;
 pub use pairs::CHECKS as PAIR_CHECKS;
 pub use report::{list_json, list_markdown, list_text, write_json, write_junit, write_text};
 pub use results::{CheckResult, OutcomeKind, Refusal, Report, SubjectReport};

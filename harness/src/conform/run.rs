@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::Parser;
-use dnn_assay_device::MemoryKind;
 use globset::{Glob, GlobMatcher};
 
 use super::args::ConformArgs;
@@ -56,7 +55,8 @@ impl Selection {
         let mut globs = Vec::new();
         for pattern in patterns {
             let glob = Glob::new(pattern)?.compile_matcher();
-            let mut ids = checks::all().map(|check| check.id).chain(pairs::ids());
+            let ids = checks::all().map(|check| check.id).chain(pairs::ids());
+            let mut ids = ids.chain(heuristic::CHECKS.iter().map(|check| check.id));
             if !ids.any(|id| glob.is_match(id)) {
                 return Err(ConformError::NoCheck(pattern.clone()));
             }
@@ -93,18 +93,16 @@ pub fn conform(args: &ConformArgs, sources: &[PluginSource]) -> Result<Report, C
         };
         match (&examined.subject, &examined.record.error) {
             (Some(plugin), _) => {
-                if plugin.config.memory != MemoryKind::Host {
-                    let text =
-                        "left out: scripts have host memory only; everything up to it is checked";
-                    subject
-                        .facts
-                        .push(("execution".to_owned(), text.to_owned()));
-                }
                 subject.results = one(args, plugin, &selection);
             }
             (None, error) => {
                 let message = error.as_ref().map(|e| e.message.clone());
-                refuse(&mut subject, &source.path, message.unwrap_or_default());
+                refuse(
+                    &mut subject,
+                    &source.path,
+                    message.unwrap_or_default(),
+                    &selection,
+                );
             }
         }
         report.subjects.push(subject);
@@ -161,13 +159,13 @@ fn facts(record: &crate::journal::PluginRecord) -> Vec<(String, String)> {
     .collect()
 }
 
-fn refuse(subject: &mut SubjectReport, path: &Path, message: String) {
+fn refuse(subject: &mut SubjectReport, path: &Path, message: String, selection: &Selection) {
     let file = std::fs::read(path)
         .ok()
         .and_then(|bytes| dnn_assay_elf::identify(&bytes).ok());
     let heuristic = file.filter(|file| file.looks_heuristic());
     if let Some(file) = &heuristic {
-        subject.results = heuristic::symbols(file);
+        subject.results = heuristic::examine(file, |id| selection.takes(id));
     }
     subject.refused = Some(Refusal {
         message,
@@ -188,7 +186,8 @@ fn one(args: &ConformArgs, plugin: &Subject, selection: &Selection) -> Vec<Check
         .filter(|check| selection.takes(check.id))
         .map(|check| {
             let began = Instant::now();
-            result(check, (check.run)(&lab), began)
+            let outcome = (check.run)(&lab);
+            result(check, noted(outcome, lab.take_notes()), began)
         })
         .collect()
 }
@@ -209,7 +208,7 @@ fn pair(
         Ok(pair) => {
             for check in pairs::CHECKS.iter().filter(|c| selection.takes(c.id)) {
                 let began = Instant::now();
-                let outcome = (check.run)(&pair);
+                let outcome = noted((check.run)(&pair), pair.take_notes());
                 let row = (check.id, check.level, check.why, check.link);
                 report.results.push(result_of(row, outcome, began));
             }
@@ -221,6 +220,14 @@ fn pair(
         }
     }
     report
+}
+
+/// A pass with what was noted on the way.
+fn noted(outcome: Outcome, notes: Vec<String>) -> Outcome {
+    let text = outcome?;
+    let own = Some(text).filter(|text| !text.is_empty());
+    let all: Vec<_> = own.into_iter().chain(notes).collect();
+    Ok(all.join("; "))
 }
 
 fn result(check: &Check, outcome: Outcome, began: Instant) -> CheckResult {

@@ -96,6 +96,13 @@ impl Sample {
         })
     }
 
+    /// Whether a tensor is handed over in host memory, whatever the plugin's memory is.
+    pub fn is_host_scalar(&self, uid: i64) -> bool {
+        self.graph
+            .tensor(uid)
+            .is_some_and(|tensor| tensor.runtime_pass_by_value)
+    }
+
     /// The same with other settings of knobs.
     pub fn with_knobs(&self, generation: Generation, knobs: &[KnobSetting]) -> Option<Self> {
         let config = EngineConfig {

@@ -18,7 +18,8 @@ pub struct Script {
     pub load_mode: LoadMode,
     /// Serialized graphs, configurations and other bytes.
     pub blobs: Vec<Vec<u8>>,
-    /// Tensors in host memory, aligned to 256 bytes, with their first contents.
+    /// Tensors, aligned to 256 bytes, with their first contents. They lie in host memory and are
+    /// copied to the plugin's memory and back for each execution.
     pub buffers: Vec<Vec<u8>>,
     /// The steps.
     pub steps: Vec<Step>,
@@ -76,6 +77,9 @@ pub enum Step {
         /// Index into [`Script::buffers`].
         buffer: u8,
     },
+    /// Copies all buffers to the device and back, as an execution does; nothing on the host:
+    /// what the process of a plugin does without the plugin.
+    MoveBuffers,
     /// Reads engine details again: [`Value::Data`].
     Look {
         /// The slot.
@@ -158,6 +162,8 @@ pub struct Bound {
     pub uid: i64,
     /// Index into [`Script::buffers`]; `None` for a NULL pointer.
     pub buffer: Option<u8>,
+    /// It stays in host memory, whatever the plugin's memory is: a run-time scalar.
+    pub host: bool,
 }
 
 /// Where ids are written.

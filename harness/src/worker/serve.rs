@@ -6,12 +6,14 @@ use std::time::Instant;
 
 use dnn_assay_abi::DeviceBuffer;
 use dnn_assay_device::{
-    ArenaMap, BufferSpec, DeviceBackend, DeviceError, Layout, Role, WORKSPACE_UID, open_backend,
+    ArenaMap, BufferSpec, DeviceBackend, DeviceError, Layout, MemoryKind, Role, WORKSPACE_UID,
+    open_backend,
 };
 
 use super::channel;
 use super::config::{CaseRequest, Until};
 use super::load;
+use super::loader::device_memory::DeviceSetup;
 use super::loader::interpret::Interpreter;
 use super::loader::log::Line;
 use super::loader::{Details, DeviceRuntime, Failed, Handle, PlanContext, Plugin, Written, fault};
@@ -198,7 +200,13 @@ impl Server {
     /// Does the steps and tells of each but the last; `None` where the parent is gone. A script
     /// without steps is never sent.
     fn script(&self, script: &Script) -> Option<StepResult> {
-        let mut interpreter = Interpreter::new(script);
+        if let Some(Err(text)) = self.setup.library.as_deref().map(DeviceRuntime::open) {
+            return Some(StepResult {
+                value: super::script::Value::Failed(text),
+                ..StepResult::default()
+            });
+        }
+        let mut interpreter = Interpreter::new(script, self.device());
         let (last, others) = script.steps.split_last()?;
         for step in others {
             let result = interpreter.step(step);
@@ -208,6 +216,16 @@ impl Server {
         // Libraries stay open until the process ends, as the host leaves them by default.
         std::mem::forget(interpreter);
         Some(last)
+    }
+
+    /// The device of scripts; `None` for host memory.
+    fn device(&self) -> Option<DeviceSetup> {
+        let on_device = self.setup.backend != MemoryKind::Host;
+        on_device.then(|| DeviceSetup {
+            kind: self.setup.backend,
+            number: self.setup.device,
+            library: self.setup.library.clone(),
+        })
     }
 
     fn quit(&mut self) -> Message {

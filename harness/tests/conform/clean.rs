@@ -20,6 +20,9 @@ pub fn trials() -> Vec<Trial> {
             let old = faulty_with("faulty-2025.so", &["-DNOV2025"]);
             nothing_found(old, &["--wire", "2025-11"]);
         }),
+        trial("clean::mutants_without_a_fault", || {
+            nothing_found(mutants(), &["--knob-sweep"]);
+        }),
         trial("clean::stub", || nothing_required(&stub())),
         trial("clean::stub_2025", || nothing_required(&stub_2025())),
     ]

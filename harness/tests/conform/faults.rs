@@ -49,6 +49,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("context/different-graphs", "context-shared"),
     ("context/unknown-engine", "context-anything"),
     ("execute/again", "accumulates"),
+    ("execute/again", "ulp-later"),
     ("execute/reordered", "by-position"),
     ("execute/other-buffers", "keeps-pointers"),
     ("execute/more-buffers", "counts-buffers"),
@@ -124,6 +125,10 @@ pub fn trials() -> Vec<Trial> {
         trial("knobs::as_declared", knobs_as_declared),
         trial("knobs::misdeclared", knobs_misdeclared),
         trial("knobs::misused", knobs_misused),
+        trial("knobs::of_every_kind", knobs_of_every_kind),
+        trial("knobs::workspace_limit", workspace_limit),
+        trial("faults::other_bits_by_chance", other_bits_by_chance),
+        trial("faults::version_liar", version_liar),
     ];
     faults.chain(others).collect()
 }
@@ -203,6 +208,28 @@ fn details_of(knobs: Vec<Knob>) -> EngineDetails {
     }
 }
 
+/// Where processes differ among themselves, the bound decides, and the report says so.
+fn other_bits_by_chance() {
+    let plugin = faulty();
+    let fault = fault_of("ulp-by-chance");
+    let report = check(&[&plugin], &["--check", "execute/again", "--env", &fault]);
+    let passed = with(&report, OutcomeKind::Passed);
+    assert_eq!(passed.len(), 1, "{report:#?}");
+    let note = "differs from process to process: judged by the bound";
+    assert!(passed[0].text.contains(note), "{passed:#?}");
+    let steady = check(&[&plugin], &["--check", "execute/again"]);
+    assert!(with(&steady, OutcomeKind::Passed)[0].text.is_empty());
+}
+
+/// A plugin that takes graphs with overridable shapes and has no function for them.
+fn version_liar() {
+    let plugin = faulty_with("no-overrides.so", &["-DWITHOUT_OVERRIDES"]);
+    let report = check(&[&plugin], &["--check", "version/floors"]);
+    let found = with(&report, OutcomeKind::Finding);
+    assert_eq!(found.len(), 1, "{report:#?}");
+    assert!(found[0].text.contains("WithOverrides"));
+}
+
 fn details_name() {
     let details = EngineDetails {
         name: "ANOTHER".to_owned(),
@@ -277,5 +304,31 @@ fn knobs_misused() {
             ids(&report, OutcomeKind::Finding).contains(&id),
             "{report:#?}"
         );
+    }
+}
+
+/// The mutants' engine without a fault has a knob of each constraint and both global ones.
+fn knobs_of_every_kind() {
+    let report = check(&[&mutants()], &SWEEP);
+    assert_eq!(ids(&report, OutcomeKind::Finding), [""; 0], "{report:#?}");
+    let passed = ids(&report, OutcomeKind::Passed);
+    assert_eq!(passed.len(), 6, "all are made: {report:#?}");
+}
+
+/// What can be wrong about the limit: more wanted than allowed, another default, less than the
+/// least taken, offered without a convolution.
+fn workspace_limit() {
+    for (mutant, text) in [
+        ("knob-limit-exceeded", "with a limit of"),
+        ("knob-limit-default-least", "is not the greatest value"),
+        ("knob-limit-below-least", "makes a plan"),
+        ("knob-limit-everywhere", "without convolution"),
+    ] {
+        let variable = format!("DNN_ASSAY_MUTANT={mutant}");
+        let arguments = ["--check", "knob/workspace-limit", "--env", &variable];
+        let report = check(&[&mutants()], &arguments);
+        let found = with(&report, OutcomeKind::Finding);
+        assert_eq!(found.len(), 1, "{mutant}: {report:#?}");
+        assert!(found[0].text.contains(text), "{found:#?}");
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod clean;
+mod device;
 mod faults;
 mod pairs;
 mod plugins;
@@ -15,6 +16,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let trials: Vec<Trial> = [
         clean::trials(),
+        device::trials(),
         faults::trials(),
         pairs::trials(),
         reports::trials(),

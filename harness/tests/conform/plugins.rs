@@ -7,7 +7,8 @@ use std::sync::{LazyLock, Mutex};
 use clap::Parser;
 use dnn_assay::cli::args::{Cli, Command};
 use dnn_assay::conform::{CheckResult, OutcomeKind, Report, conform};
-use dnn_assay::plan::find_plugins;
+use dnn_assay::plan::{built_in_file, find_plugins};
+use dnn_assay::power::MUTANTS;
 use libtest_mimic::{Failed, Trial};
 use tempfile::TempDir;
 
@@ -66,6 +67,11 @@ pub fn stub() -> PathBuf {
 pub fn stub_2025() -> PathBuf {
     let arguments = ["-std=gnu11", "-DNOV2025"];
     build("stub-2025.so", "cc", "mocks/abi/stub.c", &arguments)
+}
+
+/// The CPU engine's mutants; without a fault an engine with knobs of every kind.
+pub fn mutants() -> PathBuf {
+    built_in_file(MUTANTS).expect("a dev-dependency of these tests")
 }
 
 /// Checks plugins with further arguments; without plugins the built-in one.

@@ -144,7 +144,14 @@ fn more_buffers(lab: &Lab<'_>) -> Outcome {
             let mut bound = bench.bound.clone();
             for (i, uid) in [987_654_321, -17].into_iter().enumerate() {
                 let buffer = Some(extra);
-                bound.insert(i, Bound { uid, buffer });
+                bound.insert(
+                    i,
+                    Bound {
+                        uid,
+                        buffer,
+                        host: false,
+                    },
+                );
             }
             vec![draft.steps.execute_with(HANDLE, bench, 0, DIRT[0], bound)]
         },

@@ -1,5 +1,7 @@
 //! The library's life: closing, opening again, and what use leaves behind.
 
+use dnn_assay_device::MemoryKind;
+
 use crate::conform::check::{Check, Level, Outcome, Stop, finding, fine, not_applicable};
 use crate::conform::draft::{Draft, HANDLE, Steps, create};
 use crate::conform::lab::{DIRT, Lab};
@@ -170,6 +172,7 @@ fn measure(lab: &Lab<'_>, draft: &mut Draft, round: Steps) -> Outcome {
     let warm = rounds(WARM_UP, &round.list);
     let idle = rounds(ROUNDS, &[]);
     let busy = rounds(ROUNDS, &round.list);
+    let buffers = draft.script.buffers.clone();
     let seen = lab.run(std::mem::take(draft))?;
     if let Some(status) = seen.status(warm) {
         let status = dnn_assay_abi::PluginStatus(status);
@@ -178,21 +181,46 @@ fn measure(lab: &Lab<'_>, draft: &mut Draft, round: Steps) -> Outcome {
     let (Value::Series(idle), Value::Series(busy)) = (seen.value(idle), seen.value(busy)) else {
         return Err(Stop::Infrastructure("no figures came back".to_owned()));
     };
-    judge_growth(idle, busy)
+    match lab.subject.config.memory {
+        MemoryKind::Host => judge_growth(&[idle], busy),
+        _ => judge_growth(&[idle, &without_plugin(lab, buffers)?], busy),
+    }
+}
+
+/// What a process uses that initialised the same GPU library and moves the same buffers, round by
+/// round, without the plugin: the library's threads, descriptors and memory are its own affair.
+fn without_plugin(lab: &Lab<'_>, buffers: Vec<Vec<u8>>) -> Result<Vec<Usage>, Stop> {
+    let mut draft = empty_draft(lab);
+    draft.script.buffers = buffers;
+    let rounds = |rounds| Step::Repeat {
+        rounds,
+        steps: vec![Step::MoveBuffers],
+    };
+    draft.steps.push(rounds(WARM_UP));
+    let at = draft.steps.push(rounds(ROUNDS));
+    let seen = lab.run(draft)?;
+    match seen.value(at) {
+        Value::Series(series) => Ok(series.clone()),
+        _ => Err(Stop::Infrastructure("no figures came back".to_owned())),
+    }
 }
 
 /// A leak is what grows in nearly every round: a cache that fills or a pool that doubles grows in
-/// few. Ours, measured in idle rounds, is taken off.
-fn judge_growth(idle: &[Usage], busy: &[Usage]) -> Outcome {
+/// few. What is not the plugin's, measured in `others`, is taken off.
+fn judge_growth(others: &[&[Usage]], busy: &[Usage]) -> Outcome {
+    let slope_of_others = |of: &dyn Fn(&Usage) -> i64| {
+        let slopes = others.iter().map(|series| slope(series, of));
+        slopes.fold(0.0, f64::max)
+    };
     let heap = |usage: &Usage| usage.heap as i64;
     let resident = |usage: &Usage| usage.resident as i64;
-    let per_round = slope(busy, heap) - slope(idle, heap).max(0.0);
+    let per_round = slope(busy, heap) - slope_of_others(&heap);
     if steadiness(busy, heap) >= 0.9 && per_round >= 8.0 {
         return finding(format!(
             "{per_round:.0} bytes of heap are left behind in each round, over {ROUNDS} rounds after {WARM_UP} of warm-up"
         ));
     }
-    let pages = slope(busy, resident) - slope(idle, resident).max(0.0);
+    let pages = slope(busy, resident) - slope_of_others(&resident);
     if steadiness(busy, resident) >= 0.9 && pages >= 4096.0 {
         return finding(format!(
             "{pages:.0} resident bytes are left behind in each round"
@@ -205,7 +233,7 @@ fn judge_growth(idle: &[Usage], busy: &[Usage]) -> Outcome {
         ),
         ("threads", |u: &Usage| u.threads as i64),
     ] {
-        let each = slope(busy, of) - slope(idle, of).max(0.0);
+        let each = slope(busy, of) - slope_of_others(&of);
         if each >= 0.5 {
             return finding(format!("{each:.1} {what} are left behind in each round"));
         }
@@ -247,18 +275,22 @@ mod tests {
                 ..Usage::default()
             })
         };
-        assert!(judge_growth(&idle, &leak(|i| 1000 + 48 * i)).is_err());
-        assert!(judge_growth(&idle, &leak(|i| 1 << (i / 16 + 10))).is_ok());
-        assert!(judge_growth(&idle, &leak(|i| 1000 + (i % 2) * 500)).is_ok());
+        assert!(judge_growth(&[&idle], &leak(|i| 1000 + 48 * i)).is_err());
+        assert!(judge_growth(&[&idle], &leak(|i| 1 << (i / 16 + 10))).is_ok());
+        assert!(judge_growth(&[&idle], &leak(|i| 1000 + (i % 2) * 500)).is_ok());
         let own = leak(|i| 48 * i);
         assert!(
-            judge_growth(&own, &own).is_ok(),
+            judge_growth(&[&own], &own).is_ok(),
             "our own growth is taken off"
         );
         let descriptors = series(|i| Usage {
             descriptors: 5 + i,
             ..Usage::default()
         });
-        assert!(judge_growth(&idle, &descriptors).is_err());
+        assert!(judge_growth(&[&idle], &descriptors).is_err());
+        assert!(
+            judge_growth(&[&idle, &descriptors], &descriptors).is_ok(),
+            "what the GPU library alone leaves behind is its own"
+        );
     }
 }

@@ -3,9 +3,11 @@
 use dnn_assay_abi::symbols::{ENGINE_PLUGIN, Group, Symbol};
 use dnn_assay_abi::version;
 
-use crate::conform::check::{Check, Level, Outcome, finding, fine};
+use super::optional::taker;
+use crate::conform::check::{Check, Level, Outcome, Stop, finding, fine};
 use crate::conform::lab::Lab;
 use crate::conform::links::{ENGINE_API, HOST};
+use crate::conform::sample::{GRAPHS, graph_of};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new(
@@ -40,11 +42,29 @@ fn floors(lab: &Lab<'_>) -> Outcome {
             "{OVERRIDES} is exported, but API version {api} is below {}: the host never calls it",
             version::OVERRIDES
         )),
+        (true, false) if takes_overrides(lab)? => finding(format!(
+            "API version {api} and graphs with overridable shapes are taken, but {OVERRIDES} is not \
+             exported: the host leaves the plugin out for such graphs"
+        )),
         (true, false) => Ok(format!(
             "API version {api} without {OVERRIDES}: graphs with overridable shapes are never offered"
         )),
         (false, false) => Ok(format!("API version {api}")),
         (true, true) => fine(),
+    }
+}
+
+/// Whether an engine takes a graph whose shapes may be overridden.
+fn takes_overrides(lab: &Lab<'_>) -> Result<bool, Stop> {
+    let Some(mut graph) = graph_of(GRAPHS[0]) else {
+        return Ok(false);
+    };
+    graph.override_shapes = true;
+    match taker(lab, &graph) {
+        Ok(engine) => Ok(engine.is_some()),
+        // What goes wrong there is the affair of other checks.
+        Err(Stop::Finding(_) | Stop::NotApplicable(_)) => Ok(false),
+        Err(other) => Err(other),
     }
 }
 

@@ -5,13 +5,16 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use crate::conform::check::Level;
-use crate::conform::checks;
-use crate::conform::pairs;
+use crate::conform::{checks, heuristic, pairs};
 
 /// Id, level, reason, link of every check.
 fn rows() -> impl Iterator<Item = (&'static str, Level, &'static str, &'static str)> {
     let single = checks::all().map(|c| (c.id, c.level, c.why, c.link));
-    single.chain(pairs::CHECKS.iter().map(|c| (c.id, c.level, c.why, c.link)))
+    let of_pairs = pairs::CHECKS.iter();
+    let of_pairs = of_pairs.map(|c| (c.id, c.level, c.why, c.link));
+    let of_files = heuristic::CHECKS.iter();
+    let of_files = of_files.map(|c| (c.id, c.level, c.why, c.link));
+    single.chain(of_pairs).chain(of_files)
 }
 
 /// One line per check.
@@ -52,10 +55,13 @@ ends with 3. The summary's last word is the mildest level up to which a plugin h
 GLOB` takes some of the checks, `--knob-sweep` judges results at several values of each knob, `--format
 json` and `--junit FILE` are for pipelines.
 
-A result is compared with the same engine's result in a process of its own: bit for bit, and where the
-bits differ, within the bound of the reference. What an engine computes is judged by `dnn-assay run`.
-An engine that writes no output has only its statuses checked. A leak is what grows in nine of ten
-rounds after a warm-up, with the harness's own growth taken off.
+A result is compared with the same engine's result in a process of its own: bit for bit, if five fresh
+processes give the same bits, else within the bound of the reference, which is then said. What an engine
+computes is judged by `dnn-assay run`. An engine that writes no output has only its statuses checked.
+
+A leak is what grows in nine of ten rounds after 20 rounds of warm-up, with the growth of idle rounds
+taken off, and on a device the growth of a process that only initialised the same GPU library and moved
+the same buffers. A heuristic plugin is named, its symbols are checked, and nothing of it is executed.
 
 This page is made by `dnn-assay conform --list --format markdown`; a test holds it to the checks.
 

@@ -9,6 +9,7 @@ use dnn_assay_abi::symbols::ENGINE_PLUGIN;
 use dnn_assay_abi::{ConstData, DeviceBuffer, PluginStatus, PluginType, Severity};
 use libloading::os::unix::Library;
 
+use super::device_memory::DeviceSetup;
 use super::sandbox::{self, Aligned, raw_text};
 use crate::worker::script::{
     Bound, Call, Data, Object, Out, Override, Room, Script, Step, StepResult, Usage, Value,
@@ -36,6 +37,8 @@ struct Objects {
     saved: BTreeMap<u8, Vec<u8>>,
     blobs: Vec<Vec<u8>>,
     buffers: Vec<Aligned>,
+    /// Where the buffers of an execution lie, if not here.
+    device: Option<DeviceSetup>,
     /// Function, address and contents of texts that live as long as the library.
     texts: Vec<(&'static str, usize, Vec<u8>)>,
 }
@@ -48,13 +51,14 @@ pub(in crate::worker) struct Interpreter<'a> {
 }
 
 impl<'a> Interpreter<'a> {
-    pub fn new(script: &'a Script) -> Self {
+    pub fn new(script: &'a Script, device: Option<DeviceSetup>) -> Self {
         Self {
             script,
             libraries: script.libraries.iter().map(|_| None).collect(),
             objects: Objects {
                 blobs: script.blobs.clone(),
                 buffers: script.buffers.iter().map(|b| Aligned::new(b)).collect(),
+                device,
                 ..Objects::default()
             },
         }
@@ -150,6 +154,7 @@ impl Objects {
                 Some(buffer) => of(Value::Bytes(buffer.bytes().to_vec())),
                 None => failed("no such buffer in the script".to_owned()),
             },
+            Step::MoveBuffers => self.move_buffers(),
             Step::Look { details } => {
                 let (address, size) = self.details.get(details).copied().unwrap_or((0, 0));
                 let data = ConstData {
@@ -380,6 +385,10 @@ impl Objects {
         match call {
             Call::Create { slot, out } => {
                 let function = entry!(library, call, Create);
+                // As in a run: the device is there before the first handle.
+                if let Some(Err(text)) = self.device.as_ref().map(DeviceSetup::stream) {
+                    return failed(text);
+                }
                 let mut handle: *mut c_void = ptr::null_mut();
                 // SAFETY: ABI: writes one pointer; NULL must be refused.
                 let s = unsafe { function(out!(out, handle)) };
@@ -393,8 +402,13 @@ impl Objects {
             }
             Call::SetStream(handle) => {
                 let function = entry!(library, call, SetStream);
-                // SAFETY: ABI: NULL is the default stream.
-                let s = unsafe { function(pick(&self.handles, *handle), ptr::null_mut()) };
+                let stream = self.device.as_ref().map(DeviceSetup::stream).transpose();
+                let stream = match stream {
+                    Ok(stream) => stream.unwrap_or(ptr::null_mut()),
+                    Err(text) => return failed(text),
+                };
+                // SAFETY: ABI: a stream that stays as long as this thread; NULL is the default one.
+                let s = unsafe { function(pick(&self.handles, *handle), stream) };
                 status(s, Value::Nothing)
             }
             Call::GetEngineDetails {
@@ -487,41 +501,7 @@ impl Objects {
                 }
                 status(s, Value::Number(size as u64))
             }
-            Call::ExecuteOpGraph {
-                handle,
-                context,
-                workspace,
-                buffers,
-                overrides,
-            } => {
-                let handle = pick(&self.handles, *handle);
-                let mut workspace = match self.workspace(*context, *workspace) {
-                    Ok(workspace) => workspace,
-                    Err(text) => return failed(text),
-                };
-                let context = pick(&self.contexts, *context);
-                let workspace = workspace
-                    .as_mut()
-                    .map_or(ptr::null_mut(), |workspace| workspace.pointer());
-                let bound = buffers.as_ref().map(|buffers| self.bind(buffers));
-                if overrides.is_empty() {
-                    let function = entry!(library, call, ExecuteOpGraph);
-                    let (list, count) = list(bound.as_deref());
-                    // SAFETY: ABI: the buffers have the sizes that the graph asks for, the
-                    // workspace the plan's, and all stay for the call.
-                    let s = unsafe { function(handle, context, workspace, list, count) };
-                    return status(s, Value::Nothing);
-                }
-                let function = entry!(library, call, ExecuteOpGraphWithOverrides);
-                with_overrides(
-                    function,
-                    handle,
-                    context,
-                    workspace,
-                    bound.as_deref(),
-                    overrides,
-                )
-            }
+            Call::ExecuteOpGraph { .. } => self.execute(library, call),
             _ => self.serialized_call(library, call),
         }
     }
@@ -587,27 +567,130 @@ impl Objects {
         }
     }
 
-    fn bind(&mut self, buffers: &[Bound]) -> Vec<DeviceBuffer> {
-        buffers
-            .iter()
-            .map(|bound| {
-                let buffer = bound
-                    .buffer
-                    .and_then(|i| self.buffers.get_mut(usize::from(i)));
-                DeviceBuffer {
-                    uid: bound.uid,
-                    ptr: buffer.map_or(ptr::null_mut(), Aligned::pointer),
-                }
+    fn execute(&mut self, library: &Library, call: &Call) -> StepResult {
+        let Call::ExecuteOpGraph {
+            handle,
+            context,
+            workspace,
+            buffers,
+            overrides,
+        } = call
+        else {
+            return failed("not an execution".to_owned());
+        };
+        let run: Execution<'_> = if overrides.is_empty() {
+            let function = entry!(library, call, ExecuteOpGraph);
+            Box::new(move |handle, context, workspace, list, count| {
+                // SAFETY: ABI: the buffers have the sizes that the graph asks for, the
+                // workspace the plan's, and all stay for the call.
+                unsafe { function(handle, context, workspace, list, count) }
             })
-            .collect()
+        } else {
+            let function = entry!(library, call, ExecuteOpGraphWithOverrides);
+            Box::new(move |handle, context, workspace, list, count| {
+                with_overrides(
+                    function,
+                    handle,
+                    context,
+                    workspace,
+                    (list, count),
+                    overrides,
+                )
+            })
+        };
+        let handle = pick(&self.handles, *handle);
+        let mut workspace = match self.workspace(*context, *workspace) {
+            Ok(workspace) => workspace,
+            Err(text) => return failed(text),
+        };
+        let context = pick(&self.contexts, *context);
+        let bound = buffers.as_deref();
+        let lent = self.lend(
+            bound.unwrap_or_default(),
+            &mut workspace,
+            |workspace, list| {
+                let (list, count) = match bound {
+                    Some(_) => (list.as_ptr(), list.len() as u32),
+                    None => (ptr::null(), 0),
+                };
+                run(handle, context, workspace, list, count)
+            },
+        );
+        match lent {
+            Ok(s) => status(s, Value::Nothing),
+            Err(text) => failed(text),
+        }
+    }
+
+    /// Lets `act` have the workspace and the buffers, where the plugin expects them.
+    fn lend<T>(
+        &mut self,
+        bound: &[Bound],
+        workspace: &mut Option<Aligned>,
+        act: impl FnOnce(*mut c_void, &[DeviceBuffer]) -> T,
+    ) -> Result<T, String> {
+        let on_host: Vec<*mut c_void> = self.buffers.iter_mut().map(Aligned::pointer).collect();
+        let Some(device) = self.device.clone() else {
+            let workspace = workspace
+                .as_mut()
+                .map_or(ptr::null_mut(), |workspace| workspace.pointer());
+            return Ok(act(workspace, &addressed(bound, &on_host)));
+        };
+        let lent = |index: usize| {
+            let used = |b: &Bound| !b.host && b.buffer.is_some_and(|i| usize::from(i) == index);
+            bound.iter().any(used)
+        };
+        let mut indices = Vec::new();
+        let mut list: Vec<&mut Aligned> = Vec::new();
+        for (index, buffer) in self.buffers.iter_mut().enumerate() {
+            if lent(index) {
+                indices.push(index);
+                list.push(buffer);
+            }
+        }
+        let has_workspace = workspace.is_some();
+        list.extend(workspace.as_mut());
+        device.lend(&mut list, |pointers| {
+            let mut all = on_host.clone();
+            for (index, pointer) in indices.iter().zip(pointers) {
+                all[*index] = *pointer;
+            }
+            let workspace = match (has_workspace, pointers.last()) {
+                (true, Some(pointer)) => *pointer,
+                _ => ptr::null_mut(),
+            };
+            act(workspace, &addressed(bound, &all))
+        })
+    }
+
+    /// All buffers to the device and back: what the harness itself does around an execution.
+    fn move_buffers(&mut self) -> StepResult {
+        let Some(device) = self.device.clone() else {
+            return StepResult::default();
+        };
+        let mut list: Vec<&mut Aligned> = self.buffers.iter_mut().collect();
+        match device.lend(&mut list, |_| ()) {
+            Ok(()) => StepResult::default(),
+            Err(text) => failed(text),
+        }
     }
 }
 
-fn list(buffers: Option<&[DeviceBuffer]>) -> (*const DeviceBuffer, u32) {
-    match buffers {
-        Some(buffers) => (buffers.as_ptr(), buffers.len() as u32),
-        None => (ptr::null(), 0),
-    }
+/// An execution with its arguments: handle, context, workspace, buffers and their number.
+type Execution<'a> = Box<
+    dyn Fn(*mut c_void, *mut c_void, *mut c_void, *const DeviceBuffer, u32) -> PluginStatus + 'a,
+>;
+
+/// The buffers by their addresses.
+fn addressed(bound: &[Bound], pointers: &[*mut c_void]) -> Vec<DeviceBuffer> {
+    let address = |bound: &Bound| {
+        let pointer = bound.buffer.and_then(|i| pointers.get(usize::from(i)));
+        DeviceBuffer {
+            uid: bound.uid,
+            ptr: pointer.copied().unwrap_or(ptr::null_mut()),
+        }
+    };
+    bound.iter().map(address).collect()
 }
 
 fn with_overrides(
@@ -615,17 +698,16 @@ fn with_overrides(
     handle: *mut c_void,
     context: *mut c_void,
     workspace: *mut c_void,
-    buffers: Option<&[DeviceBuffer]>,
+    (list, count): (*const DeviceBuffer, u32),
     overrides: &[Override],
-) -> StepResult {
+) -> PluginStatus {
     let uids: Vec<i64> = overrides.iter().map(|o| o.uid).collect();
     let ranks: Vec<u32> = overrides.iter().map(|o| o.dims.len() as u32).collect();
     let shapes: Vec<*const i64> = overrides.iter().map(|o| o.dims.as_ptr()).collect();
     let strides: Vec<*const i64> = overrides.iter().map(|o| o.strides.as_ptr()).collect();
-    let (list, count) = list(buffers);
     // SAFETY: ABI: as for ExecuteOpGraph with the overridden shapes; the arrays hold one entry
     // per override and live for the call.
-    let s = unsafe {
+    unsafe {
         function(
             handle,
             context,
@@ -638,8 +720,7 @@ fn with_overrides(
             shapes.as_ptr(),
             strides.as_ptr(),
         )
-    };
-    status(s, Value::Nothing)
+    }
 }
 
 fn pick(slots: &BTreeMap<u8, usize>, object: Object) -> *mut c_void {

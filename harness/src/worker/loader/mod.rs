@@ -2,6 +2,7 @@
 
 pub(super) mod bare_thread;
 mod calls;
+pub(super) mod device_memory;
 pub(super) mod fault;
 pub(super) mod interpret;
 mod library;

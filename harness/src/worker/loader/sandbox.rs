@@ -157,6 +157,11 @@ impl Aligned {
         &self.memory[self.start..self.start + self.size]
     }
 
+    /// Takes over as many bytes.
+    pub fn assign(&mut self, bytes: &[u8]) {
+        self.memory[self.start..self.start + self.size].copy_from_slice(bytes);
+    }
+
     pub fn fill(&mut self, byte: u8) {
         self.memory[self.start..self.start + self.size].fill(byte);
     }
