@@ -22,6 +22,8 @@ pub enum Check {
     Refused,
     /// hipDNN would drop an engine.
     Dropped,
+    /// Every graph is declined, so that the run verifies nothing.
+    NothingVerified,
     /// A rule of the inspection of files.
     Elf(String),
     /// A check of conformance.
@@ -48,6 +50,7 @@ impl fmt::Display for Check {
             Self::Timeout => f.write_str("timeout"),
             Self::Refused => f.write_str("refused"),
             Self::Dropped => f.write_str("dropped"),
+            Self::NothingVerified => f.write_str("nothing-verified"),
             Self::Elf(rule) => write!(f, "elf {rule}"),
             Self::Conform(check) => write!(f, "conform {check}"),
         }
@@ -72,6 +75,7 @@ impl FromStr for Check {
             "timeout" => Self::Timeout,
             "refused" => Self::Refused,
             "dropped" => Self::Dropped,
+            "nothing-verified" => Self::NothingVerified,
             _ => {
                 let name = serde_json::Value::String(text.to_owned());
                 let kind = serde_json::from_value(name);
@@ -102,6 +106,7 @@ mod tests {
             "timeout",
             "refused",
             "dropped",
+            "nothing-verified",
             "elf export/std",
             "conform life/unload",
         ] {

@@ -7,14 +7,28 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::table::{Build, Compiler, Mutant};
+use super::table::{Build, Compiler, Mock, Mutant};
 use crate::plan::PluginSource;
 
 /// The file name of the CPU engine's mutants.
 pub const MUTANTS: &str = "libdnn_assay_mutants.so";
 
-/// The mock's source.
-const SOURCE: &str = include_str!("../../../mocks/abi/plugin.c");
+/// The C example, which one of the mocks includes.
+const EXAMPLE: &str = include_str!("../../../plugins-under-test/c-example/c_plugin.c");
+/// The name under which it does.
+const EXAMPLE_FILE: &str = "c_plugin.c";
+
+impl Mock {
+    const fn source(self) -> &'static str {
+        match self {
+            Self::Plugin => include_str!("../../../mocks/abi/plugin.c"),
+            Self::Faulty => include_str!("../../../mocks/abi/faulty.c"),
+            Self::Example => EXAMPLE,
+            Self::Stub => include_str!("../../../mocks/abi/stub.c"),
+            Self::Heuristic => include_str!("../../../mocks/abi/heuristic.c"),
+        }
+    }
+}
 
 /// Why a library cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +82,7 @@ impl Libraries {
             mutants: None,
             mocks: BTreeMap::new(),
         };
+        std::fs::write(libraries.folder.path().join(EXAMPLE_FILE), EXAMPLE)?;
         for mutant in mutants {
             if mutant.is_in_library() {
                 if libraries.mutants.is_none() {
@@ -77,11 +92,16 @@ impl Libraries {
             }
             let build = mutant.build.clone().unwrap_or_default();
             let clean = Build {
+                source: build.source,
                 compiler: build.compiler,
                 ..Build::default()
             };
             libraries.build(clean)?;
             libraries.build(build)?;
+            if let Some(beside) = &mutant.beside {
+                libraries.build(beside.clone())?;
+                libraries.build(Build::default())?;
+            }
         }
         Ok(libraries)
     }
@@ -107,12 +127,23 @@ impl Libraries {
         self.mocks.get(&build).map(PathBuf::as_path)
     }
 
-    /// The libraries without a fault: the CPU engine's, the mocks'.
-    pub fn clean(&self) -> (Option<&Path>, Vec<&Path>) {
+    /// The library that is loaded beside a mutant's, if there is one.
+    pub fn beside(&self, mutant: &Mutant) -> Option<&Path> {
+        self.mocks
+            .get(mutant.beside.as_ref()?)
+            .map(PathBuf::as_path)
+    }
+
+    /// The CPU engine's library without a fault.
+    pub fn clean_engine(&self) -> Option<&Path> {
+        self.mutants.as_deref()
+    }
+
+    /// The mocks without a fault.
+    pub fn clean_mocks(&self) -> Vec<(&Build, &Path)> {
         let mocks = self.mocks.iter();
         let clean = mocks.filter(|(build, _)| build.flags.is_empty() && build.code.is_empty());
-        let paths = clean.map(|(_, path)| path.as_path());
-        (self.mutants.as_deref(), paths.collect())
+        clean.map(|(build, path)| (build, path.as_path())).collect()
     }
 }
 
@@ -139,11 +170,13 @@ fn compile(build: &Build, target: &Path) -> Result<(), LibraryError> {
         Compiler::Cxx => ("c++", "cc"),
     };
     let source = target.with_extension(extension);
-    std::fs::write(&source, format!("{}\n{SOURCE}", build.code))?;
+    let text = build.source.source();
+    std::fs::write(&source, format!("{}\n{text}", build.code))?;
     let soname = target.file_name().unwrap_or_default().to_string_lossy();
     let mut command = Command::new(compiler);
     command
         .args(["-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w"])
+        .arg(format!("-DEXAMPLE=\"{EXAMPLE_FILE}\""))
         .arg(format!("-Wl,-soname,{soname}"))
         .args(["-Wl,--build-id=sha1", "-Wl,-z,relro,-z,now", "-o"])
         .arg(target)

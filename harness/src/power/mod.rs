@@ -18,4 +18,4 @@ pub use library::{LibraryError, MUTANTS};
 pub use report::{write_json, write_markdown, write_text};
 pub use result::{Fate, Naming, Power, Tried};
 pub use run::{PowerError, power};
-pub use table::{Build, Kind, Mutant, Table};
+pub use table::{Build, Kind, Mock, Mutant, Table};

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::check::Check;
 use super::library::{Libraries, LibraryError};
 use super::result::{Power, Tried};
-use super::table::{Kind, Mutant, Table};
+use super::table::{Build, Kind, Mutant, Table};
 use super::trial::{self, Subject};
 
 /// Why mutants cannot be tried.
@@ -27,6 +27,9 @@ pub enum PowerError {
     /// The checks of conformance failed.
     #[error(transparent)]
     Conform(#[from] crate::conform::ConformError),
+    /// A library cannot be read.
+    #[error(transparent)]
+    Inspect(#[from] crate::inspect::InspectError),
     /// A defect of this program or its data.
     #[error("{0}")]
     Options(String),
@@ -56,7 +59,9 @@ pub fn power(
     let libraries = Libraries::of(&active)?;
     let tried = in_parallel(&mutants, jobs, |mutant| {
         let tried = match libraries.path(mutant) {
-            Some(path) if mutant.requires.is_none() => trial::try_mutant(mutant, path)?,
+            Some(path) if mutant.requires.is_none() => {
+                trial::try_mutant(mutant, path, libraries.beside(mutant))?
+            }
             _ => waiting(mutant),
         };
         progress(&tried);
@@ -114,26 +119,36 @@ fn in_parallel<T: Sync, R: Send>(
 
 /// Each library without a fault, on all cases and against all checks of its mutants.
 fn clean(mutants: &[&Mutant], libraries: &Libraries) -> Result<(Vec<String>, usize), PowerError> {
-    let (cpu, mocks) = libraries.clean();
-    let (of_cpu, of_mock): (Vec<&Mutant>, Vec<&Mutant>) =
-        mutants.iter().partition(|mutant| mutant.is_in_library());
-    let mut findings = Vec::new();
-    let mut passed = 0;
-    let subjects = cpu
-        .map(|path| (path, "DNN_ASSAY_MUTANT", &of_cpu))
-        .into_iter()
-        .chain(
-            mocks
-                .into_iter()
-                .map(|path| (path, "DNN_MOCK_FAULT", &of_mock)),
-        );
-    for (path, variable, mutants) in subjects {
+    let mut subjects = Vec::new();
+    if let Some(path) = libraries.clean_engine() {
+        let own = |mutant: &&&Mutant| mutant.is_in_library();
+        subjects.push((
+            path,
+            "DNN_ASSAY_MUTANT",
+            mutants.iter().filter(own).collect(),
+        ));
+    }
+    for (build, path) in libraries.clean_mocks() {
+        let own = |mutant: &&&Mutant| {
+            let compiler = mutant.build.as_ref().map(|build| build.compiler);
+            mutant.mock() == Some(build.source) && compiler.unwrap_or_default() == build.compiler
+        };
+        let own: Vec<&&Mutant> = mutants.iter().filter(own).collect();
+        subjects.push((path, "DNN_MOCK_FAULT", own));
+    }
+    // Beside the mock that none of the others is.
+    let plain = libraries.clean_mocks().into_iter();
+    let plain = plain.filter(|(build, _)| **build == Build::default());
+    let plain = plain.map(|(_, path)| path).next();
+    let (mut findings, mut passed) = (Vec::new(), 0);
+    for (library, variable, mutants) in subjects {
         let subject = Subject {
-            library: path,
+            library,
+            beside: plain.filter(|plain| *plain != library),
             fault: (variable, ""),
         };
-        let (found, n) = clean_library(subject, mutants)?;
-        let name = name_of(path);
+        let (found, n) = clean_library(subject, &mutants)?;
+        let name = name_of(library);
         findings.extend(found.into_iter().map(|text| format!("{name}: {text}")));
         passed += n;
     }
@@ -142,7 +157,7 @@ fn clean(mutants: &[&Mutant], libraries: &Libraries) -> Result<(Vec<String>, usi
 
 fn clean_library(
     subject: Subject<'_>,
-    mutants: &[&Mutant],
+    mutants: &[&&Mutant],
 ) -> Result<(Vec<String>, usize), PowerError> {
     let cases: BTreeSet<&String> = mutants.iter().flat_map(|mutant| &mutant.cases).collect();
     let cases: Vec<String> = cases.into_iter().cloned().collect();
@@ -160,17 +175,20 @@ fn clean_library(
         })
         .collect();
     for id in checks {
-        if let Some(text) = subject.conform(id)? {
+        let alone = Subject {
+            beside: subject.beside.filter(|_| id.starts_with("pair/")),
+            ..subject
+        };
+        if let Some(text) = alone.conform(id)? {
             findings.push(format!("{id}: {text}"));
         }
     }
     if mutants.iter().any(|mutant| mutant.kind == Kind::Elf) {
         let found = subject.inspect()?;
-        findings.extend(
-            found
-                .into_iter()
-                .map(|(rule, text)| format!("{rule}: {text}")),
-        );
+        let texts = found
+            .into_iter()
+            .map(|(rule, text)| format!("{rule}: {text}"));
+        findings.extend(texts);
     }
     Ok((findings, passed))
 }

@@ -49,6 +49,10 @@ pub struct Mutant {
     /// How the mock of the ABI is built, where that is part of the fault.
     #[serde(default)]
     pub build: Option<Build>,
+    /// A second library that is loaded beside it, for the checks of pairs; an empty mapping is the
+    /// mock without a fault of its own.
+    #[serde(default)]
+    pub beside: Option<Build>,
     /// One finding is enough: the others would only take time.
     #[serde(default)]
     pub stop: bool,
@@ -99,6 +103,9 @@ impl Kind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
+    /// Which of the mocks it is.
+    #[serde(default)]
+    pub source: Mock,
     /// The language, and with it the compiler.
     #[serde(default)]
     pub compiler: Compiler,
@@ -108,6 +115,23 @@ pub struct Build {
     /// Source that is put before the mock's.
     #[serde(default)]
     pub code: String,
+}
+
+/// A mock of `mocks/abi`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mock {
+    /// Misbehaves in any function.
+    #[default]
+    Plugin,
+    /// The C example with one contract broken at a time.
+    Faulty,
+    /// The C example itself.
+    Example,
+    /// As hipDNN's own test plugins: computes nothing.
+    Stub,
+    /// Ranks engines and executes nothing.
+    Heuristic,
 }
 
 /// The language of a build.
@@ -137,6 +161,12 @@ impl Mutant {
     pub fn is_in_library(&self) -> bool {
         self.fault.is_none() && self.build.is_none()
     }
+
+    /// The mock that it lives in, if it is not in the CPU engine.
+    pub fn mock(&self) -> Option<Mock> {
+        let build = self.build.as_ref();
+        (!self.is_in_library()).then(|| build.map_or(Mock::Plugin, |build| build.source))
+    }
 }
 
 #[cfg(test)]
@@ -154,7 +184,9 @@ mod tests {
         for mutant in &table.mutants {
             let name = &mutant.name;
             assert!(!mutant.catch.is_empty() && !mutant.ops.is_empty(), "{name}");
-            if mutant.kind != Kind::Elf {
+            // These compute nothing.
+            let idle = matches!(mutant.mock(), Some(Mock::Heuristic | Mock::Stub));
+            if mutant.kind != Kind::Elf && !idle {
                 assert!((5..=20).contains(&mutant.cases.len()), "{name}");
             }
             if mutant.kind == Kind::Numerics {
@@ -177,7 +209,10 @@ mod tests {
     #[test]
     fn rules_and_checks_exist() {
         let rules: BTreeSet<_> = dnn_assay_elf::rules::all().map(|rule| rule.id).collect();
-        let checks: BTreeSet<_> = crate::conform::all_checks().map(|check| check.id).collect();
+        let checks = crate::conform::all_checks().map(|check| check.id);
+        let checks = checks.chain(crate::conform::PAIR_CHECKS.iter().map(|check| check.id));
+        let heuristic = crate::conform::HEURISTIC_CHECKS.iter();
+        let checks: BTreeSet<_> = checks.chain(heuristic.map(|check| check.id)).collect();
         let table = Table::embedded().expect("the table can be read");
         for check in table.mutants.iter().flat_map(|m| &m.catch) {
             match check {

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use clap::Parser;
-use dnn_assay_elf::closure::{DirectorySource, LoadEnvironment};
-use dnn_assay_elf::{Policy, Setting, Severity, inspect};
+use dnn_assay_elf::{Policy, Severity};
 
 use super::check::Check;
 use super::library::source;
@@ -15,6 +13,7 @@ use super::run::PowerError;
 use super::table::{Kind, Mutant};
 use crate::cli::args::{Cli, Command};
 use crate::conform::{OutcomeKind, conform};
+use crate::inspect::Inspector;
 use crate::journal::{CaseEnd, Journal};
 use crate::run::{Batch, run_batch};
 use crate::suite;
@@ -28,19 +27,25 @@ const HURRIED: &str = "load=5s,plan=1s,execute=1s";
 pub struct Subject<'a> {
     /// The file.
     pub library: &'a Path,
+    /// A library that is loaded beside it for the checks of pairs.
+    pub beside: Option<&'a Path>,
     /// The variable that names the fault, and its value.
     pub fault: (&'static str, &'a str),
 }
 
 impl<'a> Subject<'a> {
     /// A mutant's library with its fault.
-    pub fn of(mutant: &'a Mutant, library: &'a Path) -> Self {
+    pub fn of(mutant: &'a Mutant, library: &'a Path, beside: Option<&'a Path>) -> Self {
         let fault = match &mutant.fault {
             Some(fault) => ("DNN_MOCK_FAULT", fault.as_str()),
             None if mutant.build.is_some() => ("DNN_MOCK_FAULT", ""),
             None => ("DNN_ASSAY_MUTANT", mutant.name.as_str()),
         };
-        Self { library, fault }
+        Self {
+            library,
+            beside,
+            fault,
+        }
     }
 
     fn variable(self) -> String {
@@ -60,6 +65,32 @@ impl<'a> Subject<'a> {
         Ok(run_batch(&batch)?)
     }
 
+    /// Whether another criterion notices anything in the outputs that `judged` is about: the cases
+    /// are run again, and only outputs with the same hash count as the same. `None` where the
+    /// criterion has no number for any of them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn judged_by(
+        self,
+        criterion: &str,
+        cases: &[String],
+        judged: &Journal,
+    ) -> Result<Option<bool>, PowerError> {
+        let more = ["--timeout", HURRIED, "--criterion", criterion];
+        let journal = self.run(cases, &more)?;
+        let hashes: BTreeMap<_, _> = judged.ends.iter().map(key_and_hash).collect();
+        let same = |end: &&CaseEnd| {
+            let (key, hash) = key_and_hash(end);
+            end.depth == Depth::Judged && hash.is_some() && hashes.get(&key) == Some(&hash)
+        };
+        let mut ends = journal.ends.iter().filter(same).peekable();
+        Ok(ends
+            .peek()
+            .is_some()
+            .then(|| ends.any(|end| end.verdict.is_red())))
+    }
+
     /// Makes one check of conformance; the finding's text if it is one.
     ///
     /// # Errors
@@ -67,11 +98,16 @@ impl<'a> Subject<'a> {
     pub fn conform(self, check: &str) -> Result<Option<String>, PowerError> {
         let variable = self.variable();
         let words = ["dnn-assay", "conform", "--check", check, "--env", &variable];
+        // The check of results at other values is made on demand only.
+        let sweep = (check == "knob/results").then_some("--knob-sweep");
+        let words = words.into_iter().chain(sweep);
         let cli = Cli::try_parse_from(words).map_err(|e| PowerError::Options(e.to_string()))?;
         let Command::Conform(args) = cli.command else {
             return Err(PowerError::Options("no conform command".to_owned()));
         };
-        let report = conform(&args, &[source(self.library)])?;
+        let libraries = [Some(self.library), self.beside];
+        let sources: Vec<_> = libraries.into_iter().flatten().map(source).collect();
+        let report = conform(&args, &sources)?;
         let results = report
             .subjects
             .into_iter()
@@ -83,24 +119,16 @@ impl<'a> Subject<'a> {
     /// Inspects the file: findings that are more than facts, by rule.
     ///
     /// # Errors
-    /// [`PowerError::Library`] where it cannot be read.
+    /// [`PowerError`] where it cannot be read or is no library.
     pub fn inspect(self) -> Result<Vec<(String, String)>, PowerError> {
-        let environment = LoadEnvironment::of_this_machine();
         let policy = Policy::default();
         let policy = policy
             .ready()
             .map_err(|_| PowerError::Options("the default policy".into()))?;
-        let setting = Setting {
-            environment: &environment,
-            source: &DirectorySource,
-            policy: &policy,
-            today: crate::suite::today(),
-        };
-        let unreadable =
-            |error: String| PowerError::Options(format!("{}: {error}", self.library.display()));
-        let bytes = std::fs::read(self.library).map_err(|e| unreadable(e.to_string()))?;
-        let inspection = inspect(self.library, &Arc::new(bytes), &setting)
-            .map_err(|e| unreadable(e.to_string()))?;
+        let file = Inspector::new(policy).inspect_file(self.library)?;
+        let inspection = file.map_err(|refused| {
+            PowerError::Options(format!("{}: {}", refused.path.display(), refused.what))
+        })?;
         let counting = inspection
             .findings
             .into_iter()
@@ -115,8 +143,12 @@ impl<'a> Subject<'a> {
 ///
 /// # Errors
 /// [`PowerError`].
-pub fn try_mutant(mutant: &Mutant, library: &Path) -> Result<Tried, PowerError> {
-    let subject = Subject::of(mutant, library);
+pub fn try_mutant(
+    mutant: &Mutant,
+    library: &Path,
+    beside: Option<&Path>,
+) -> Result<Tried, PowerError> {
+    let subject = Subject::of(mutant, library, beside);
     let mut tried = Tried {
         mutant: mutant.clone(),
         by: BTreeMap::new(),
@@ -141,7 +173,13 @@ pub fn try_mutant(mutant: &Mutant, library: &Path) -> Result<Tried, PowerError> 
     if mutant.stop {
         more.extend(["--max-fails", "1"]);
     }
-    hear(&subject.run(&mutant.cases, &more)?, &mut tried);
+    let journal = match mutant.cases.is_empty() {
+        true => None,
+        false => Some(subject.run(&mutant.cases, &more)?),
+    };
+    if let Some(journal) = &journal {
+        hear(journal, &mut tried);
+    }
     for check in &mutant.catch {
         if let Check::Conform(id) = check
             && let Some(text) = subject.conform(id)?
@@ -150,22 +188,16 @@ pub fn try_mutant(mutant: &Mutant, library: &Path) -> Result<Tried, PowerError> 
             tried.note = text;
         }
     }
-    if mutant.kind == Kind::Numerics {
-        let caught = |criterion| -> Result<Option<bool>, PowerError> {
-            let more = ["--timeout", HURRIED, "--criterion", criterion];
-            let journal = subject.run(&mutant.cases, &more)?;
-            let judged = |end: &&CaseEnd| end.depth == Depth::Judged;
-            let mut judged = journal.ends.iter().filter(judged).peekable();
-            // The tables have no number for some operations.
-            Ok(judged
-                .peek()
-                .is_some()
-                .then(|| judged.any(|end| end.verdict.is_red())))
-        };
-        tried.table = caught("table")?;
-        tried.rms = caught("rms")?;
+    if let (Kind::Numerics, Some(journal)) = (mutant.kind, &journal) {
+        tried.table = subject.judged_by("table", &mutant.cases, journal)?;
+        tried.rms = subject.judged_by("rms", &mutant.cases, journal)?;
     }
     Ok(tried)
+}
+
+fn key_and_hash(end: &CaseEnd) -> ((i64, &str), Option<&str>) {
+    let key = (end.engine_id, end.case.as_str());
+    (key, end.determinism_hash.as_deref())
 }
 
 /// Takes from a journal what it says of the mutant.
@@ -196,6 +228,10 @@ fn hear(journal: &Journal, tried: &mut Tried) {
         if tried.note.is_empty() {
             tried.note = end.reason.clone().unwrap_or_default();
         }
+    }
+    let declined = |end: &CaseEnd| end.verdict == Verdict::Unsupported;
+    if !journal.ends.is_empty() && journal.ends.iter().all(declined) {
+        *tried.by.entry(Check::NothingVerified).or_default() += 1;
     }
     if tried.by.is_empty() {
         tried.note = verdicts(journal);

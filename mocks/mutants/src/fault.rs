@@ -3,6 +3,7 @@
 use crate::arithmetic::Arithmetic;
 use crate::batchnorm::BatchnormFault;
 use crate::behaviour::Behaviour;
+use crate::knobs::KnobFault;
 use crate::memory::MemoryFault;
 use dnn_assay_graph::{Graph, Tensor};
 use dnn_assay_plugin_sdk::Execution;
@@ -37,6 +38,8 @@ pub enum Effect {
     Memory(MemoryFault),
     /// The results are right, the manners are not.
     Behaviour(Behaviour),
+    /// A knob is not what it says.
+    Knob(KnobFault),
 }
 
 /// Changes a tensor's elements, packed in logical row-major order.

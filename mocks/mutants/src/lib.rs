@@ -11,6 +11,7 @@ mod behaviour;
 mod fault;
 mod graphs;
 mod inputs;
+mod knobs;
 mod memory;
 mod outputs;
 mod storage;
@@ -21,9 +22,10 @@ use std::sync::LazyLock;
 
 use dnn_assay_cpu_kernels::check;
 use dnn_assay_graph::Graph;
-use dnn_assay_graph::wire::KnobSetting;
+use dnn_assay_graph::wire::{Knob, KnobSetting};
 use dnn_assay_plugin_sdk::{Engine, Error, Plan, Plugin, c_str, export_plugin};
 use fault::{Effect, Fault};
+use knobs::KnobFault;
 use storage::MutantPlan;
 
 /// The variable that names the fault.
@@ -52,6 +54,20 @@ static CHOICE: LazyLock<Choice> = LazyLock::new(|| match std::env::var(VARIABLE)
     },
 });
 
+fn fault() -> Option<&'static Fault> {
+    match &*CHOICE {
+        Choice::Fault(fault) => Some(*fault),
+        Choice::Clean | Choice::Unknown(_) => None,
+    }
+}
+
+fn knob_fault() -> Option<KnobFault> {
+    match fault()?.effect {
+        Effect::Knob(fault) => Some(fault),
+        _ => None,
+    }
+}
+
 struct MutantEngine;
 
 impl Engine for MutantEngine {
@@ -74,12 +90,13 @@ impl Engine for MutantEngine {
         }
     }
 
-    fn plan(&self, graph: &Graph, _knobs: &[KnobSetting]) -> Result<Box<dyn Plan>, Error> {
-        let fault = match &*CHOICE {
-            Choice::Fault(fault) => Some(*fault),
-            Choice::Clean | Choice::Unknown(_) => None,
-        };
-        Ok(Box::new(MutantPlan::new(graph, fault)))
+    fn plan(&self, graph: &Graph, knobs: &[KnobSetting]) -> Result<Box<dyn Plan>, Error> {
+        let chosen = knobs::choose(graph, knobs, knob_fault())?;
+        Ok(Box::new(MutantPlan::new(graph, fault(), chosen)))
+    }
+
+    fn knobs(&self, graph: &Graph) -> Vec<Knob> {
+        knobs::declared(graph, knob_fault())
     }
 }
 

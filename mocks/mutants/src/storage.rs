@@ -11,6 +11,7 @@ use crate::arithmetic::{Arithmetic, InBf16, InF16, Kept, Split};
 use crate::batchnorm;
 use crate::behaviour::Behaviour;
 use crate::fault::{Edit, Effect, Fault, Site};
+use crate::knobs::Chosen;
 use crate::memory::Before;
 
 /// A planned graph.
@@ -19,12 +20,13 @@ pub struct MutantPlan {
     /// What is executed.
     graph: Graph,
     wide: bool,
+    knobs: Chosen,
     executions: AtomicU64,
 }
 
 impl MutantPlan {
     /// Plans `graph`, or what the fault makes of it.
-    pub fn new(graph: &Graph, fault: Option<&'static Fault>) -> Self {
+    pub fn new(graph: &Graph, fault: Option<&'static Fault>, knobs: Chosen) -> Self {
         let mut planned = graph.clone();
         match fault.map(|fault| &fault.effect) {
             Some(Effect::Graph(edit) | Effect::Claim(edit) | Effect::Reshaped(edit, ..)) => {
@@ -37,6 +39,7 @@ impl MutantPlan {
             fault,
             wide: Program::new(graph).is_wide(),
             graph: planned,
+            knobs,
             executions: AtomicU64::new(0),
         }
     }
@@ -81,12 +84,15 @@ impl Plan for MutantPlan {
     fn workspace_size(&self) -> usize {
         match self.effect() {
             Some(Effect::Memory(fault)) => fault.workspace(),
-            _ => 0,
+            _ => self.knobs.workspace(),
         }
     }
 
     fn execute(&self, execution: &Execution<'_>) -> Result<(), Error> {
         let count = self.executions.fetch_add(1, Ordering::Relaxed);
+        if self.knobs.fails {
+            return Err(Error::internal("mutant: no measurement was primed"));
+        }
         if let Some(behaviour) = self.behaviour() {
             behaviour.before();
             if matches!(behaviour, Behaviour::NoWork) {
@@ -180,6 +186,9 @@ impl<T: Num> Storage<T> for Faulty<'_, T> {
         }
         if let Some(behaviour) = self.plan.behaviour() {
             behaviour.spoil(self.count, &mut values);
+        }
+        if self.plan.knobs.spoils {
+            values.iter_mut().for_each(|value| *value *= 2.0);
         }
         self.execution.store(uid, &values)
     }

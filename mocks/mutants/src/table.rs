@@ -6,9 +6,10 @@ use crate::arithmetic::Arithmetic;
 use crate::batchnorm::BatchnormFault as Bn;
 use crate::behaviour::Behaviour;
 use crate::fault::{Effect, Fault};
+use crate::knobs::KnobFault as K;
 use crate::memory::MemoryFault;
 use crate::{graphs, inputs, memory, outputs};
-use Effect::{Batchnorm, Claim, Graph, Input, Memory, Output, Reshaped, Unwritten};
+use Effect::{Batchnorm, Claim, Graph, Input, Knob, Memory, Output, Reshaped, Unwritten};
 
 macro_rules! faults {
     ($($name:literal: $effect:expr;)*) => {
@@ -135,4 +136,15 @@ faults! {
     "file-left": Effect::Behaviour(Behaviour::LeavesFile);
     "too-slow": Effect::Behaviour(Behaviour::Sleeps(Duration::from_secs(60)));
     "over-claim-true-convolution": Claim(graphs::mode_ignored);
+    // Knobs.
+    "knob-default-outside": Knob(K::DefaultOutside);
+    "knob-least-refused": Knob(K::LeastRefused);
+    "knob-anything-taken": Knob(K::AnythingTaken);
+    "knob-other-results": Knob(K::OtherResults);
+    "knob-benchmarking-results": Knob(K::BenchmarkingOtherResults);
+    "knob-benchmarking-fails": Knob(K::BenchmarkingFails);
+    "knob-limit-exceeded": Knob(K::LimitExceeded);
+    "knob-limit-everywhere": Knob(K::LimitEverywhere);
+    "knob-limit-default-least": Knob(K::LimitDefaultLeast);
+    "knob-limit-below-least": Knob(K::LimitBelowLeast);
 }
