@@ -169,6 +169,10 @@ pub struct RunArgs {
     /// Setting of a knob in every plan; may be repeated
     #[arg(long, value_name = "KNOB=VALUE", value_parser = crate::conform::knob::parse)]
     pub knob: Vec<dnn_assay_graph::wire::KnobSetting>,
+    /// Judge each case that passes at the least, greatest and neighbouring values of every knob
+    /// that its engine declares, too
+    #[arg(long)]
+    pub knob_sweep: bool,
     /// Seed of the input data
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

@@ -69,7 +69,8 @@ pub fn find(search: &Search) -> Found {
             None => found.ignored.push(Ignored {
                 path,
                 why: format!(
-                    "{why}: relative to the folder of libhipdnn_backend.so, which is not known; --backend names it"
+                    "{why}: hipDNN takes a relative path from the folder of libhipdnn_backend.so, not from here, and \
+                     that folder is not known; --backend FILE names it, or give an absolute path"
                 ),
                 is_error: false,
             }),

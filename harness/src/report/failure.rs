@@ -146,7 +146,7 @@ const STEERING_FLAGS: &[&str] = &[
     "--rocm",
 ];
 /// Steering flags without a value.
-const STEERING_SWITCHES: &[&str] = &["--clean-env"];
+const STEERING_SWITCHES: &[&str] = &["--clean-env", "--knob-sweep"];
 
 /// The arguments of a run without which a unit would not behave as it did.
 fn steering_arguments(arguments: &[String]) -> Vec<&str> {

@@ -13,6 +13,7 @@ mod slot;
 mod start;
 mod stop;
 mod subject;
+mod sweep;
 mod wire;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub declared: Declared,
     /// `--knob`.
     pub knobs: Vec<dnn_assay_graph::wire::KnobSetting>,
+    /// `--knob-sweep`.
+    pub knob_sweep: bool,
     /// `--wire`.
     pub wire: WireChoice,
     /// `--device`.
@@ -93,6 +95,7 @@ impl RunOptions {
             },
             traits: args.traits.clone(),
             knobs: args.knob.clone(),
+            knob_sweep: args.knob_sweep,
             wire: args.wire,
             device: args.loading.device,
             seed: args.seed,

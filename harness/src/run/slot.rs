@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use dnn_assay_device::{ArenaError, MemoryKind, Run, Snapshot};
 use dnn_assay_graph::Graph;
-use dnn_assay_graph::wire::{EngineConfig, write_engine_config};
+use dnn_assay_graph::wire::{EngineConfig, KnobSetting, write_engine_config};
 use dnn_assay_reference::{Arithmetic, Evaluation};
 
 use super::context::Context;
@@ -44,19 +44,21 @@ pub struct Slot<'a> {
 }
 
 /// What is known of a case when it is handed to an engine.
-struct Unit<'a> {
-    case: &'a SuiteCase,
-    engine: &'a Engine,
+pub(super) struct Unit<'a> {
+    pub case: &'a SuiteCase,
+    pub engine: &'a Engine,
     /// The rules of the run, with the traits of this unit.
-    rules: Rules,
-    started: Instant,
+    pub rules: Rules,
+    pub started: Instant,
+    /// The knobs that are set.
+    pub knobs: Vec<KnobSetting>,
 }
 
 /// A case's data, and the reference under the arithmetic of the engine that it was computed for.
 type Data = (Prepared, Option<(Evaluation, Arithmetic)>);
 
 /// One execution: how it ended, and the memory afterwards.
-struct Execution {
+pub(super) struct Execution {
     outcome: CaseOutcome,
     snapshot: Option<Snapshot>,
 }
@@ -183,16 +185,26 @@ impl<'a> Slot<'a> {
         let run = (Run::First, 1);
         let first = match self.execute(&unit, prepared, run, &mut evaluation, &mut times)? {
             Ok(first) => first,
-            Err(finding) => return self.end(unit.end(self.context, finding, Depth::Applicable)),
+            Err(finding) => return self.end(self.unfinished(&unit, finding)),
         };
-        let end = self.judge(&unit, prepared, &mut evaluation, &first, times)?;
+        let mut end = self.judge(&unit, prepared, &mut evaluation, &first, times)?;
+        let mut shown = first;
+        if self.context.options.knob_sweep
+            && matches!(end.verdict, Verdict::Pass | Verdict::Weak)
+            && let Some(details) = shown.outcome.details.clone()
+            && let Some((red, execution)) =
+                self.sweep(&unit, prepared, &mut evaluation, &details, &mut end)?
+        {
+            end = red;
+            shown = execution.unwrap_or(shown);
+        }
         self.end_with(end, |end| {
             dump(
                 self.context,
                 &unit,
                 prepared,
                 evaluation.as_ref(),
-                &first,
+                &shown,
                 end,
             );
         })?;
@@ -218,6 +230,11 @@ impl<'a> Slot<'a> {
         self.fail_all(case, &finding)
     }
 
+    /// The end of a unit that was taken and not executed.
+    pub(super) fn unfinished(&self, unit: &Unit<'_>, finding: Finding) -> CaseEnd {
+        unit.end(self.context, finding, Depth::Applicable)
+    }
+
     fn prepare(
         &self,
         case: &SuiteCase,
@@ -231,7 +248,7 @@ impl<'a> Slot<'a> {
 
     /// Gives the case to the worker and computes the reference meanwhile. The inner error is a
     /// finding for the unit.
-    fn execute(
+    pub(super) fn execute(
         &mut self,
         unit: &Unit<'_>,
         prepared: &Prepared,
@@ -253,7 +270,7 @@ impl<'a> Slot<'a> {
         load_arena(worker, prepared, &specs, run)?;
         let config = EngineConfig {
             engine_id: unit.engine.id,
-            knobs: context.options.knobs.clone(),
+            knobs: unit.knobs.clone(),
         };
         let config = match write_engine_config(&config, generation) {
             Ok(config) => config,
@@ -290,7 +307,7 @@ impl<'a> Slot<'a> {
         }))
     }
 
-    fn judge(
+    pub(super) fn judge(
         &mut self,
         unit: &Unit<'_>,
         prepared: &Prepared,
@@ -480,6 +497,7 @@ impl<'a> Slot<'a> {
             engine,
             rules: self.context.rules.of_unit(of),
             started: Instant::now(),
+            knobs: self.context.options.knobs.clone(),
         })
     }
 
@@ -504,7 +522,7 @@ impl Unit<'_> {
         let mut end = CaseEnd::new(key, 1, finding.verdict);
         end.engine = self.engine.name.clone();
         end.attempts = Some(1);
-        let knobs = context.options.knobs.iter();
+        let knobs = self.knobs.iter();
         end.knobs = knobs
             .map(|knob| {
                 (

@@ -4,11 +4,13 @@
 
 mod binary;
 mod cases;
+mod discover;
 mod dump;
 mod environment;
 mod examples;
 mod files;
 mod interrupt;
+mod knobs;
 mod loading;
 mod reports;
 mod support;
