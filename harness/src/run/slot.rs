@@ -107,7 +107,7 @@ impl<'a> Slot<'a> {
             for engine in &subject.engines {
                 let unit = self.start(case, engine)?;
                 let finding = skipped(SkipReason::NoDevice, why);
-                self.end(unit.end(self.context, finding, Depth::Loaded))?;
+                self.end(unit.end(finding, Depth::Loaded))?;
             }
             return Ok(Vec::new());
         }
@@ -144,13 +144,13 @@ impl<'a> Slot<'a> {
                 reason: "the engine declines the graph".to_owned(),
                 phase: None,
             };
-            self.end(unit.end(self.context, finding, Depth::Loaded))?;
+            self.end(unit.end(finding, Depth::Loaded))?;
         }
         if self.context.options.until <= Depth::Applicable {
             for engine in &takers {
                 let unit = self.start(case, engine)?;
                 let finding = skipped(SkipReason::Until, "--until applicable");
-                self.end(unit.end(self.context, finding, Depth::Applicable))?;
+                self.end(unit.end(finding, Depth::Applicable))?;
             }
             return Ok(Vec::new());
         }
@@ -171,7 +171,7 @@ impl<'a> Slot<'a> {
                 Ok(prepared) => *data = Some((prepared, None)),
                 Err(why) => {
                     let finding = skipped(why.skip_reason(), &why.to_string());
-                    return self.end(unit.end(self.context, finding, Depth::Applicable));
+                    return self.end(unit.end(finding, Depth::Applicable));
                 }
             }
         }
@@ -232,7 +232,7 @@ impl<'a> Slot<'a> {
 
     /// The end of a unit that was taken and not executed.
     pub(super) fn unfinished(&self, unit: &Unit<'_>, finding: Finding) -> CaseEnd {
-        unit.end(self.context, finding, Depth::Applicable)
+        unit.end(finding, Depth::Applicable)
     }
 
     fn prepare(
@@ -320,7 +320,7 @@ impl<'a> Slot<'a> {
         let Some(snapshot) = first.snapshot.as_ref() else {
             let finding = judge_calls(&first.outcome.result)
                 .unwrap_or_else(|| skipped(SkipReason::Until, "--until"));
-            let mut end = unit.end(self.context, finding, depth);
+            let mut end = unit.end(finding, depth);
             record_outcome(&first.outcome, times, &mut end);
             return Ok(end);
         };
@@ -335,10 +335,10 @@ impl<'a> Slot<'a> {
         let finding = judge_calls(&first.outcome.result)
             .or_else(|| judge_memory(&prepared.graph, snapshot, second.as_ref()));
         let mut end = match (finding, evaluation) {
-            (Some(finding), _) => unit.end(self.context, finding, depth),
+            (Some(finding), _) => unit.end(finding, depth),
             (None, None) => {
                 let finding = skipped(SkipReason::Until, "--until executed");
-                unit.end(self.context, finding, depth)
+                unit.end(finding, depth)
             }
             (None, Some(evaluation)) => {
                 self.judge_outputs(unit, prepared, evaluation, snapshot, &mut times)
@@ -385,7 +385,7 @@ impl<'a> Slot<'a> {
             }
         };
         if let Some(finding) = finding {
-            let red = unit.end(self.context, finding, end.depth);
+            let red = unit.end(finding, end.depth);
             end.verdict = red.verdict;
             end.reason = red.reason;
             end.phase = red.phase;
@@ -412,9 +412,9 @@ impl<'a> Slot<'a> {
             &unit.rules,
         );
         let mut end = match judged {
-            Err(finding) => unit.end(self.context, finding, Depth::Executed),
+            Err(finding) => unit.end(finding, Depth::Executed),
             Ok(values) => {
-                let mut end = unit.end(self.context, values.finding.clone(), Depth::Judged);
+                let mut end = unit.end(values.finding.clone(), Depth::Judged);
                 values.record(&mut end);
                 if end.verdict == Verdict::Weak {
                     end.notes.extend(unit.rules.weak_allowance(&end.case));
@@ -466,7 +466,7 @@ impl<'a> Slot<'a> {
         let subject = self.subject;
         for engine in &subject.engines {
             let unit = self.start(case, engine)?;
-            self.end(unit.end(self.context, finding.clone(), Depth::Loaded))?;
+            self.end(unit.end(finding.clone(), Depth::Loaded))?;
         }
         Ok(())
     }
@@ -513,7 +513,7 @@ impl<'a> Slot<'a> {
 }
 
 impl Unit<'_> {
-    fn end(&self, context: &Context, finding: Finding, depth: Depth) -> CaseEnd {
+    fn end(&self, finding: Finding, depth: Depth) -> CaseEnd {
         let key = UnitKey {
             plugin: 0,
             engine_id: self.engine.id,
