@@ -1,32 +1,18 @@
 //! Compiles the kernels for gfx942 and sm_90 where a clang that can is found.
 //!
 //! Looked for, in this order: `$DNN_ASSAY_CLANG`, `clang++-19`, `$ROCM_PATH/llvm/bin/clang++`,
-//! `/opt/rocm/llvm/bin/clang++`. Without one the plugin is built without kernels and says so.
+//! `/opt/rocm/llvm/bin/clang++`. Without one the plugin is built without kernels, and compiles them
+//! at run time where hipRTC or NVRTC is there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const COMMON: &[&str] = &["-O3", "-std=c++20", "-ffp-contract=off"];
-const GFX942: &[&str] = &[
-    "-x",
-    "hip",
-    "--cuda-device-only",
-    "--offload-arch=gfx942",
-    "-nogpuinc",
-    "-nogpulib",
-    // Without this a random symbol differs from build to build.
-    "-fuse-cuid=none",
-    "--no-gpu-bundle-output",
-];
-const SM_90: &[&str] = &[
-    "-x",
-    "cuda",
-    "--cuda-device-only",
-    "--cuda-gpu-arch=sm_90",
-    "-nocudainc",
-    "-nocudalib",
-    "-S",
-];
+mod flags {
+    #![allow(missing_docs, reason = "shared with a test")]
+    include!("flags.rs");
+}
+
+use flags::{COMMON, GFX942, SM_90};
 
 fn main() {
     println!("cargo:rerun-if-changed=kernels");
@@ -45,6 +31,9 @@ fn main() {
         }
     }
     println!("cargo:rustc-env=DNN_ASSAY_KERNELS_BY={by}");
+    let path = compiler.unwrap_or_default();
+    println!("cargo:rustc-env=DNN_ASSAY_KERNELS_CLANG={}", path.display());
+    println!("cargo:rerun-if-changed=flags.rs");
 }
 
 fn compiler() -> Option<PathBuf> {

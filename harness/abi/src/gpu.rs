@@ -22,6 +22,8 @@ pub const STREAM_NON_BLOCKING: c_uint = 1;
 pub type Address = u64;
 /// Streams, events, modules, functions and contexts are pointers to what only the driver knows.
 pub type Opaque = *mut c_void;
+/// `hipHostFn_t` and `CUhostFn`; it must not call the driver.
+pub type HostFunction = unsafe extern "C" fn(*mut c_void);
 
 /// Whose API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +116,8 @@ api! {
     set_context: "" | "cuCtxSetCurrent" = fn(Opaque) -> Status;
     /// The context that is current on this thread.
     current_context: "" | "cuCtxGetCurrent" = fn(*mut Opaque) -> Status;
+    /// The number of the device of this thread's context.
+    current_device_of_context: "" | "cuCtxGetDevice" = fn(*mut c_int) -> Status;
     /// The text of a status.
     error_text: "hipGetErrorString" | "" = fn(Status) -> *const c_char;
     /// The text of a status, by an out parameter.
@@ -150,6 +154,8 @@ api! {
     stream_create: "hipStreamCreateWithFlags" | "cuStreamCreate" = fn(*mut Opaque, c_uint) -> Status;
     /// Ends a stream.
     stream_destroy: "hipStreamDestroy" | "cuStreamDestroy_v2" = fn(Opaque) -> Status;
+    /// Calls a function of the host's once a stream has come to it; the stream waits for its end.
+    launch_host: "hipLaunchHostFunc" | "cuLaunchHostFunc" = fn(Opaque, HostFunction, *mut c_void) -> Status;
     /// Waits for a stream.
     stream_synchronize: "hipStreamSynchronize" | "cuStreamSynchronize" = fn(Opaque) -> Status;
     /// Waits for everything.

@@ -7,6 +7,8 @@
 pub mod engine_id;
 pub mod engine_plugin;
 pub mod gpu;
+#[cfg(feature = "hip-sys-check")]
+mod hip_sys_check;
 pub mod symbols;
 pub mod version;
 

@@ -19,6 +19,42 @@ pub struct DeviceError {
     pub call: String,
     /// What the runtime said.
     pub text: String,
+    /// The runtime's number for it, where it gave one.
+    pub status: Option<i32>,
+}
+
+impl DeviceError {
+    /// Whether memory was asked for that is not there.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.status == Some(dnn_assay_abi::gpu::OUT_OF_MEMORY)
+    }
+}
+
+/// Memory that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// Bytes that are needed.
+    pub needs: u64,
+    /// Bytes that can be had.
+    pub has: u64,
+}
+
+/// What was seen while the plugin's stream was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// No output changed, and another stream went on.
+    InOrder,
+    /// This output changed before the stream came to it: the work went elsewhere.
+    Overtaken {
+        /// The tensor.
+        uid: i64,
+    },
+    /// Another stream did not go on until this one was let go.
+    OthersHeldUp,
+    /// The execution returned only after the hold had ended by itself.
+    Waited,
+    /// The device cannot be asked, or the hold ended too soon to tell.
+    Unknown,
 }
 
 /// Memory and a stream of one device, inside the worker.
@@ -38,6 +74,43 @@ pub trait DeviceBackend {
     /// Makes the slot's memory available to the plugin, guarded, with the arena's contents, and
     /// returns the address of its first byte, aligned as the slot asks.
     fn place(&mut self, map: &ArenaMap, slot: &Slot) -> Result<*mut c_void, DeviceError>;
+
+    /// What placing `slots` needs and what there is, in bytes, where the second is less.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn shortage(&self, _slots: &[Slot]) -> Result<Option<Shortage>, DeviceError> {
+        Ok(None)
+    }
+
+    /// Holds the plugin's stream: what is queued there from now on waits until
+    /// [`let_go`](Self::let_go). `false` where the device cannot, or where a plugin was seen to
+    /// wait for its stream inside an execution.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn hold(&mut self) -> Result<bool, DeviceError> {
+        Ok(false)
+    }
+
+    /// After an execution was queued: what has become of the outputs, and of another stream, while
+    /// the plugin's stream was held; then lets it go.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn let_go(&mut self, _map: &ArenaMap) -> Result<Held, DeviceError> {
+        Ok(Held::Unknown)
+    }
+
+    /// Bytes of device memory in use, without what this backend has allocated.
+    fn used_by_others(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether the device answers with errors now, whatever it is asked.
+    fn is_broken(&mut self) -> bool {
+        false
+    }
 
     /// Waits for everything that was queued.
     fn synchronize(&mut self) -> Result<(), DeviceError>;

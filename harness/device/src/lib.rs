@@ -20,9 +20,11 @@ mod poison;
 mod snapshot;
 
 pub use arena::{Arena, ArenaError};
-pub use backend::{DeviceBackend, DeviceError, open_backend};
+pub use backend::{DeviceBackend, DeviceError, Held, Shortage, open_backend};
 pub use descriptor::adopt_descriptor;
-pub use gpu::{DeviceReport, Driver, GpuBackend, ProbeReport, probe};
+pub use gpu::{
+    Counters, DeviceReport, Driver, GpuBackend, Health, ProbeReport, check_health, probe,
+};
 pub use host::HostBackend;
 pub use layout::{
     BufferSpec, DEFAULT_ALIGNMENT, GUARD_BYTES, Layout, LayoutError, MAX_ALIGNMENT, Placement,

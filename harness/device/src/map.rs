@@ -97,6 +97,16 @@ impl ArenaMap {
         self.at(slot.bytes.start).cast()
     }
 
+    /// Whether a slot's region, canaries included, holds `bytes`.
+    pub fn region_equals(&self, slot: &Slot, bytes: &[u8]) -> bool {
+        let len = (slot.region.end - slot.region.start) as usize;
+        debug_assert!(self.layout.slots.contains(slot));
+        // SAFETY: the region is mapped readable; a device's plugin has no pointer into it, and
+        // the slice ends with this function.
+        let region = unsafe { std::slice::from_raw_parts(self.at(slot.region.start), len) };
+        region == bytes
+    }
+
     /// Fills a workspace with `0xFF`, which is NaN in every float type, and its surroundings
     /// with canaries. Called before the plugin gets the pointer.
     pub fn poison_workspace(&mut self, slot: &Slot) {

@@ -8,7 +8,7 @@ use super::{Error, stdout};
 use crate::cli::args::{DeviceArgs, DeviceChoice};
 use crate::exit::Exit;
 use crate::run::mock_library;
-use crate::worker::probe_devices;
+use crate::worker::{Asker, probe_devices};
 
 /// Asks each kind in a child of its own. No device is a fact, not a failure.
 pub fn device(args: &DeviceArgs) -> Result<Exit, Error> {
@@ -41,7 +41,11 @@ fn ask(choice: DeviceChoice) -> (&'static str, ProbeReport) {
         DeviceChoice::Cuda => ("cuda", MemoryKind::Cuda, None),
         DeviceChoice::MockHip => ("mock-hip", MemoryKind::Hip, Some(mock_library())),
     };
-    (name, probe_devices(kind, library.as_deref(), &[]))
+    let asker = Asker {
+        library,
+        ..Asker::default()
+    };
+    (name, probe_devices(kind, &asker))
 }
 
 fn text(name: &str, report: &ProbeReport) -> String {
@@ -55,6 +59,7 @@ fn text(name: &str, report: &ProbeReport) -> String {
         ("library", report.library.clone()),
         ("driver version", report.driver.map(|v| v.to_string())),
         ("runtime version", report.runtime.map(|v| v.to_string())),
+        ("ROCm", report.rocm.clone()),
     ];
     for (what, value) in facts {
         if let Some(value) = value {
@@ -84,8 +89,20 @@ fn described(device: &DeviceReport) -> String {
             .map(|bytes| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)),
         device.pci.as_ref().map(|pci| format!("PCI {pci}")),
         device.uuid.as_ref().map(|uuid| format!("UUID {uuid}")),
+        mode(&device.health.compute_partition, "compute partition"),
+        mode(&device.health.memory_partition, "memory partition"),
+        used_by(&device.health.processes),
     ];
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn mode(mode: &Option<String>, what: &str) -> Option<String> {
+    mode.as_ref().map(|mode| format!("{what} {mode}"))
+}
+
+fn used_by(processes: &[u32]) -> Option<String> {
+    let list: Vec<String> = processes.iter().map(u32::to_string).collect();
+    (!list.is_empty()).then(|| format!("used by process {}", list.join(", ")))
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ fn prepare_and_run(
     make_folder(&args.output.out)?;
     reports.check()?;
     let mut context = context(&args, options)?;
-    let start = run::run_start(&context.options, &suite, &criterion_name(&args));
+    let start = run::run_start(&context.options, &sources, &suite, &criterion_name(&args));
     let device = start.device.clone().unwrap_or_default();
     context.gate = gate;
     context.gate.on_device(device.arch, device.rocm);

@@ -209,6 +209,8 @@ pub struct CaseStart {
     pub time: Option<String>,
     /// Process id of the worker.
     pub worker: Option<u32>,
+    /// The worker's device, counted among those that the run can use.
+    pub device: Option<u32>,
 }
 
 /// What became of an attempt at a plan unit.
@@ -406,6 +408,10 @@ pub enum InfraKind {
     Abandoned,
     /// The device was lost.
     DeviceLost,
+    /// Other processes use the device.
+    ForeignProcess,
+    /// The device counted ECC or RAS errors during the run.
+    DeviceErrors,
     /// The run was interrupted.
     Interrupted,
     /// The budget of time or failures is spent.

@@ -18,9 +18,12 @@ pub fn judge_calls(result: &CaseResult) -> Option<Finding> {
         CaseResult::Violation { call, what } => {
             Finding::new(Verdict::Fail(FailKind::Abi), format!("{call}: {what}"))
         }
-        CaseResult::NoMemory { bytes, text } => Finding::new(
-            Verdict::Skipped(SkipReason::Memory),
-            format!("the plan wants a workspace of {bytes} bytes: {text}"),
+        CaseResult::NoMemory { text, .. } => {
+            Finding::new(Verdict::Skipped(SkipReason::Memory), text.as_str())
+        }
+        CaseResult::Execution(text) => Finding::new(
+            Verdict::Fail(FailKind::Status),
+            format!("ExecuteOpGraph returned SUCCESS, and then the device had an error: {text}"),
         ),
         CaseResult::Device(text) => Finding::new(
             Verdict::Skipped(SkipReason::NoDevice),

@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::table::{Build, Compiler, Mock, Mutant};
-use crate::plan::PluginSource;
+use crate::plan::{PluginSource, built_in_file};
 
 /// The file name of the CPU engine's mutants.
 pub const MUTANTS: &str = "libdnn_assay_mutants.so";
@@ -69,6 +69,8 @@ pub struct Libraries {
     folder: TempDir,
     mutants: Option<PathBuf>,
     mocks: BTreeMap<Build, PathBuf>,
+    /// The gfx942 plugin, where it has kernels and the mock HIP runtime is beside it.
+    device: Option<PathBuf>,
 }
 
 impl Libraries {
@@ -81,9 +83,14 @@ impl Libraries {
             folder: tempfile::tempdir()?,
             mutants: None,
             mocks: BTreeMap::new(),
+            device: None,
         };
         std::fs::write(libraries.folder.path().join(EXAMPLE_FILE), EXAMPLE)?;
         for mutant in mutants {
+            if mutant.launches.is_some() {
+                libraries.device = device();
+                continue;
+            }
             if mutant.is_in_library() {
                 if libraries.mutants.is_none() {
                     libraries.mutants = Some(find().ok_or(LibraryError::NotBuilt)?);
@@ -120,11 +127,19 @@ impl Libraries {
 
     /// The library of a mutant.
     pub fn path(&self, mutant: &Mutant) -> Option<&Path> {
+        if mutant.launches.is_some() {
+            return self.device.as_deref();
+        }
         if mutant.is_in_library() {
             return self.mutants.as_deref();
         }
         let build = mutant.build.clone().unwrap_or_default();
         self.mocks.get(&build).map(PathBuf::as_path)
+    }
+
+    /// The library without a fault whose launches go astray.
+    pub fn device(&self) -> Option<&Path> {
+        self.device.as_deref()
     }
 
     /// The library that is loaded beside a mutant's, if there is one.
@@ -145,6 +160,19 @@ impl Libraries {
         let clean = mocks.filter(|(build, _)| build.flags.is_empty() && build.code.is_empty());
         clean.map(|(build, path)| (build, path.as_path())).collect()
     }
+}
+
+/// The gfx942 plugin and the mock HIP runtime, built beside this program; without a clang for AMDGPU
+/// the plugin has no kernels to launch.
+fn device() -> Option<PathBuf> {
+    built_in_file("libdnn_assay_mock_hip.so")?;
+    let plugin = built_in_file("libdnn_assay_gfx942_plugin.so")?;
+    let symbol = b"dnn_pointwise.kd";
+    let bytes = std::fs::read(&plugin).ok()?;
+    bytes
+        .windows(symbol.len())
+        .any(|window| window == symbol)
+        .then_some(plugin)
 }
 
 /// A library as a run takes it.

@@ -76,7 +76,7 @@ impl Naming {
 impl Tried {
     /// The end of the mutant.
     pub fn fate(&self) -> Fate {
-        if self.mutant.requires.is_some() {
+        if self.mutant.requires.is_some() && self.units == 0 && self.by.is_empty() {
             Fate::Waits
         } else if self
             .mutant

@@ -51,18 +51,18 @@ pub fn power(
 ) -> Result<Power, PowerError> {
     let began = Instant::now();
     let mutants: Vec<&Mutant> = table.mutants.iter().filter(|m| takes(&m.name)).collect();
-    let active: Vec<&Mutant> = mutants
-        .iter()
-        .copied()
-        .filter(|m| m.requires.is_none())
+    let ready = |m: &Mutant| m.requires.is_none() || m.launches.is_some();
+    let wanted: Vec<&Mutant> = mutants.iter().copied().filter(|m| ready(m)).collect();
+    let libraries = Libraries::of(&wanted)?;
+    let library = |m: &Mutant| libraries.path(m).filter(|_| ready(m));
+    let active: Vec<&Mutant> = wanted
+        .into_iter()
+        .filter(|m| library(m).is_some())
         .collect();
-    let libraries = Libraries::of(&active)?;
     let tried = in_parallel(&mutants, jobs, |mutant| {
-        let tried = match libraries.path(mutant) {
-            Some(path) if mutant.requires.is_none() => {
-                trial::try_mutant(mutant, path, libraries.beside(mutant))?
-            }
-            _ => waiting(mutant),
+        let tried = match library(mutant) {
+            Some(path) => trial::try_mutant(mutant, path, libraries.beside(mutant))?,
+            None => waiting(mutant),
         };
         progress(&tried);
         Ok(tried)
@@ -127,6 +127,10 @@ fn clean(mutants: &[&Mutant], libraries: &Libraries) -> Result<(Vec<String>, usi
             "DNN_ASSAY_MUTANT",
             mutants.iter().filter(own).collect(),
         ));
+    }
+    if let Some(path) = libraries.device() {
+        let own = |mutant: &&&Mutant| mutant.launches.is_some();
+        subjects.push((path, trial::LAUNCHES, mutants.iter().filter(own).collect()));
     }
     for (build, path) in libraries.clean_mocks() {
         let own = |mutant: &&&Mutant| {

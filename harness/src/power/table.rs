@@ -56,9 +56,12 @@ pub struct Mutant {
     /// One finding is enough: the others would only take time.
     #[serde(default)]
     pub stop: bool,
-    /// What it waits for; it is not run.
+    /// What it needs besides its library; it waits where that is not here.
     #[serde(default)]
     pub requires: Option<String>,
+    /// The fault of the gfx942 plugin's launches, which the mock HIP runtime makes.
+    #[serde(default)]
+    pub launches: Option<String>,
 }
 
 /// The sort of a fault.
@@ -159,13 +162,14 @@ impl Table {
 impl Mutant {
     /// Whether it is a fault of the CPU engine.
     pub fn is_in_library(&self) -> bool {
-        self.fault.is_none() && self.build.is_none()
+        self.fault.is_none() && self.build.is_none() && self.launches.is_none()
     }
 
     /// The mock that it lives in, if it is not in the CPU engine.
     pub fn mock(&self) -> Option<Mock> {
         let build = self.build.as_ref();
-        (!self.is_in_library()).then(|| build.map_or(Mock::Plugin, |build| build.source))
+        let elsewhere = self.is_in_library() || self.launches.is_some();
+        (!elsewhere).then(|| build.map_or(Mock::Plugin, |build| build.source))
     }
 }
 

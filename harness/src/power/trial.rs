@@ -22,6 +22,9 @@ use crate::verdict::{Depth, Verdict};
 /// Limits of a mutant's worker: whatever hangs, hangs for a second.
 const HURRIED: &str = "load=5s,plan=1s,execute=1s";
 
+/// The variable by which the mock HIP runtime makes a fault of a plugin's launches.
+pub const LAUNCHES: &str = "DNN_ASSAY_MOCK_HIP_PLUGIN";
+
 /// A library and the fault that it is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
@@ -36,10 +39,11 @@ pub struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// A mutant's library with its fault.
     pub fn of(mutant: &'a Mutant, library: &'a Path, beside: Option<&'a Path>) -> Self {
-        let fault = match &mutant.fault {
-            Some(fault) => ("DNN_MOCK_FAULT", fault.as_str()),
-            None if mutant.build.is_some() => ("DNN_MOCK_FAULT", ""),
-            None => ("DNN_ASSAY_MUTANT", mutant.name.as_str()),
+        let fault = match (&mutant.launches, &mutant.fault) {
+            (Some(fault), _) => (LAUNCHES, fault.as_str()),
+            (None, Some(fault)) => ("DNN_MOCK_FAULT", fault.as_str()),
+            (None, None) if mutant.build.is_some() => ("DNN_MOCK_FAULT", ""),
+            (None, None) => ("DNN_ASSAY_MUTANT", mutant.name.as_str()),
         };
         Self {
             library,
@@ -59,8 +63,10 @@ impl<'a> Subject<'a> {
     pub fn run(self, cases: &[String], more: &[&str]) -> Result<Journal, PowerError> {
         let suite =
             suite::of_ids(cases).map_err(|problem| PowerError::Case(problem.render(false)))?;
+        let device = (self.fault.0 == LAUNCHES).then_some(["--device", "mock-hip"]);
         let batch = Batch::judged(source(self.library), suite)
             .with(["--jobs", "1", "--env", &self.variable()])
+            .with(device.into_iter().flatten())
             .with(more.iter().copied());
         Ok(run_batch(&batch)?)
     }

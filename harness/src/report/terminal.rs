@@ -153,6 +153,7 @@ fn device(journal: &Journal) -> String {
         .map(|part| one_line(part))
         .collect();
     match (known.is_empty(), &device.kind) {
+        (true, Some(kind)) if kind == "none" => "none used".to_owned(),
         (false, _) => known.join(", "),
         (true, Some(kind)) => one_line(kind),
         (true, None) => "unknown".to_owned(),

@@ -93,7 +93,12 @@ pub fn run_batch(batch: &Batch) -> Result<Journal, BatchError> {
         dumper: None,
     };
     let criterion = format!("{:?}", args.criterion).to_lowercase();
-    let start = run_start(&context.options, &batch.cases, &criterion);
+    let start = run_start(
+        &context.options,
+        std::slice::from_ref(&batch.plugin),
+        &batch.cases,
+        &criterion,
+    );
     let start = Record::RunStart(Box::new(start));
     context.journal.append(&start).map_err(RunError::from)?;
     run(&context, std::slice::from_ref(&batch.plugin), &batch.cases)?;

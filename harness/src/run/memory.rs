@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use dnn_assay_device::MemoryKind;
+use dnn_assay_device::{MemoryKind, ProbeReport};
 use dnn_assay_elf::{NamedMemory, PluginFile};
 
 use crate::cli::args::DeviceChoice;
-use crate::worker::probe_devices;
+use crate::worker::{Asker, probe_devices};
 
 /// A memory kind and why it was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,20 +98,50 @@ fn needs<'a>(file: &'a PluginFile, libraries: &[&str]) -> Option<&'a str> {
         .find(|needed| libraries.iter().any(|library| needed.starts_with(library)))
 }
 
-/// Why this machine has no device for a decision; `Ok` where it has one. The driver is asked once
-/// per process, in a child.
-pub fn device_present(decision: &MemoryDecision, lib_path: &[PathBuf]) -> Result<(), String> {
-    static ANSWERS: Mutex<BTreeMap<Question, Result<(), String>>> = Mutex::new(BTreeMap::new());
-    let question = (decision.kind.name(), decision.library.clone());
-    let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let ask = || match probe_devices(decision.kind, decision.library.as_deref(), lib_path).problem {
-        None => Ok(()),
-        Some(problem) => Err(format!("no {} device: {problem}", decision.kind)),
+/// The devices that this machine has for a decision, or why it has none. `lib_path` and `env` are
+/// the workers'. The driver is asked once per process, in a child.
+///
+/// # Errors
+/// Why there is none.
+pub fn devices(
+    decision: &MemoryDecision,
+    lib_path: &[PathBuf],
+    env: &[(String, String)],
+) -> Result<ProbeReport, String> {
+    static ANSWERS: Mutex<BTreeMap<Question, Answer>> = Mutex::new(BTreeMap::new());
+    let asker = Asker {
+        library: decision.library.clone(),
+        lib_path: lib_path.to_vec(),
+        env: env.to_vec(),
     };
+    let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let question = (decision.kind.name(), asker.clone());
+    let ask = || ask_now(decision.kind, &asker);
     answers.entry(question).or_insert_with(ask).clone()
 }
 
-type Question = (&'static str, Option<PathBuf>);
+/// As [`devices`], asked anew.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn ask_now(kind: MemoryKind, asker: &Asker) -> Answer {
+    let report = probe_devices(kind, asker);
+    match report.problem {
+        None => Ok(report),
+        Some(problem) => Err(format!("no {kind} device: {problem}")),
+    }
+}
+
+/// Whether this machine has a device for a decision.
+///
+/// # Errors
+/// Why it has none.
+pub fn device_present(decision: &MemoryDecision, lib_path: &[PathBuf]) -> Result<(), String> {
+    devices(decision, lib_path, &[]).map(drop)
+}
+
+type Question = (&'static str, Asker);
+type Answer = Result<ProbeReport, String>;
 
 /// The file name of the mock HIP runtime.
 const MOCK_HIP: &str = "libdnn_assay_mock_hip.so";

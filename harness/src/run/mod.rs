@@ -2,6 +2,7 @@
 
 mod batch;
 mod context;
+mod device;
 mod floor;
 mod interrupt;
 mod memory;
@@ -10,6 +11,7 @@ mod prepared;
 mod result;
 mod single;
 mod slot;
+mod slot_device;
 mod start;
 mod stop;
 mod subject;
@@ -20,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use batch::{Batch, BatchError, Expectation, is_taken, missing_device, run_batch};
 pub use context::{Context, Log};
+pub use device::device_of;
 pub use interrupt::on_interrupt;
 pub use memory::{MemoryDecision, decide as decide_memory, device_present, mock_library};
 pub use options::{OptionError, RunOptions, parse_traits};
@@ -79,7 +82,9 @@ pub fn run(context: &Context, sources: &[PluginSource], suite: &Suite) -> Result
         return Err(gone.into());
     }
     for subject in &subjects {
+        device::note_users(context, subject)?;
         run_subject(context, subject, suite)?;
+        device::note_errors(context, subject)?;
     }
     Ok(())
 }
@@ -87,10 +92,14 @@ pub fn run(context: &Context, sources: &[PluginSource], suite: &Suite) -> Result
 /// Runs all cases on one plugin, on as many workers as asked for.
 fn run_subject(context: &Context, subject: &Subject, suite: &Suite) -> Result<(), RunError> {
     let next = AtomicUsize::new(0);
-    let jobs = context.options.jobs.min(suite.cases.len()).max(1);
+    let jobs = context.options.jobs(subject.devices.len());
+    let jobs = jobs.min(suite.cases.len()).max(1);
     std::thread::scope(|scope| {
         let slots: Vec<_> = (0..jobs)
-            .map(|_| scope.spawn(|| run_slot(context, subject, suite, &next)))
+            .map(|number| (number, &next))
+            .map(|(number, next)| {
+                scope.spawn(move || run_slot(Slot::new(context, subject, number), suite, next))
+            })
             .collect();
         slots.into_iter().try_for_each(|slot| {
             slot.join()
@@ -100,13 +109,8 @@ fn run_subject(context: &Context, subject: &Subject, suite: &Suite) -> Result<()
     Ok(())
 }
 
-fn run_slot(
-    context: &Context,
-    subject: &Subject,
-    suite: &Suite,
-    next: &AtomicUsize,
-) -> Result<(), SlotError> {
-    let mut slot = Slot::new(context, subject);
+fn run_slot(mut slot: Slot<'_>, suite: &Suite, next: &AtomicUsize) -> Result<(), SlotError> {
+    let context = slot.context();
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some(case) = suite.cases.get(index) else {

@@ -37,8 +37,7 @@ pub struct RunOptions {
     pub seed: u64,
     /// Depth at which cases stop.
     pub until: Depth,
-    /// Worker processes at the same time.
-    pub jobs: usize,
+    jobs: Jobs,
     /// `--min-verified`.
     pub min_verified: u64,
     /// `--repeat`: further executions of each case that passed.
@@ -100,7 +99,7 @@ impl RunOptions {
             device: args.loading.device,
             seed: args.seed,
             until: args.until.map_or(Depth::Judged, Depth::from),
-            jobs: jobs(&args.limits, args.loading.wrap.is_some()),
+            jobs: Jobs::new(&args.limits, args.loading.wrap.is_some()),
             min_verified: args.limits.min_verified.unwrap_or(1),
             repeat: args.limits.repeat,
             fail_on: args.limits.fail_on.clone(),
@@ -113,6 +112,26 @@ impl RunOptions {
                 execute: args.limits.timeout.execute,
             },
         })
+    }
+
+    /// Worker processes at the same time: what was asked for; else one per device, or on host
+    /// memory half the cores, because the other half computes the reference.
+    pub fn jobs(&self, devices: usize) -> usize {
+        match self.jobs {
+            Jobs::Asked(jobs) => jobs,
+            Jobs::Default(cores) if devices == 0 => (cores / 2).max(1),
+            Jobs::Default(_) => devices,
+        }
+    }
+
+    /// `--lib-path` and what belongs to it.
+    pub fn lib_path(&self) -> &[PathBuf] {
+        &self.loading.lib_path
+    }
+
+    /// `--env`.
+    pub fn env(&self) -> &[(String, String)] {
+        &self.loading.env
     }
 
     /// How the workers of plugin `index` are started.
@@ -181,12 +200,22 @@ pub fn parse_traits(names: &[String]) -> Result<Traits, OptionError> {
     Ok(names.join(",").parse()?)
 }
 
-/// One worker under a debugger; else what was asked for, or half the cores, because the other
-/// half computes the reference.
-fn jobs(args: &LimitArgs, wrapped: bool) -> usize {
-    if wrapped {
-        return 1;
+/// How many workers.
+#[derive(Clone, Copy, Debug)]
+enum Jobs {
+    Asked(usize),
+    /// Of this many cores.
+    Default(usize),
+}
+
+impl Jobs {
+    /// One worker under a debugger.
+    fn new(args: &LimitArgs, wrapped: bool) -> Self {
+        if wrapped {
+            return Self::Asked(1);
+        }
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let asked = args.jobs.map(usize::from);
+        asked.map_or_else(|| Self::Default(cores()), Self::Asked)
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    args.jobs.map_or((cores / 2).max(1), usize::from)
 }

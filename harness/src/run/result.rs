@@ -26,6 +26,9 @@ pub fn exit_of(context: &Context, journal: &Journal, environment: Environment) -
     if summary.missing > 0 || units.iter().any(|unit| unit.verdict.is_incomplete()) {
         codes.push(Exit::Incomplete);
     }
+    if context.stop.has_lost_device() {
+        codes.push(Exit::Infrastructure);
+    }
     if environment.require_device && units.iter().any(has_no_device) {
         codes.push(Exit::Infrastructure);
     }

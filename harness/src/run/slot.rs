@@ -17,7 +17,9 @@ use crate::judge::{self, Finding, Rules, judge_calls, judge_memory, judge_repeat
 use crate::plan::Engine;
 use crate::suite::SuiteCase;
 use crate::verdict::{Depth, NotRunReason, Phase, SkipReason, Verdict};
-use crate::worker::{CaseOutcome, CaseRequest, LoadFailure, Reply, SpawnError, Until, Worker};
+use crate::worker::{
+    CaseOutcome, CaseRequest, LoadFailure, Reply, SpawnError, Until, Worker, WorkerConfig,
+};
 
 /// A slot's failure: nothing the plugin did.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +40,13 @@ pub enum SlotError {
 
 /// A slot and its worker.
 pub struct Slot<'a> {
-    context: &'a Context,
-    subject: &'a Subject,
-    worker: Option<Worker>,
+    pub(super) context: &'a Context,
+    pub(super) subject: &'a Subject,
+    /// Which of the run's slots it is.
+    pub(super) number: usize,
+    /// How its workers are started: on its device, if there are any.
+    pub(super) config: WorkerConfig,
+    pub(super) worker: Option<Worker>,
 }
 
 /// What is known of a case when it is handed to an engine.
@@ -59,18 +65,25 @@ type Data = (Prepared, Option<(Evaluation, Arithmetic)>);
 
 /// One execution: how it ended, and the memory afterwards.
 pub(super) struct Execution {
-    outcome: CaseOutcome,
+    pub(super) outcome: CaseOutcome,
     snapshot: Option<Snapshot>,
 }
 
 impl<'a> Slot<'a> {
     /// A slot without a worker; the first case starts one.
-    pub fn new(context: &'a Context, subject: &'a Subject) -> Self {
+    pub fn new(context: &'a Context, subject: &'a Subject, number: usize) -> Self {
         Self {
             context,
             subject,
+            number,
+            config: subject.config_on(number),
             worker: None,
         }
+    }
+
+    /// What all slots share.
+    pub fn context(&self) -> &'a Context {
+        self.context
     }
 
     /// Runs one case on every engine of the subject.
@@ -127,6 +140,9 @@ impl<'a> Slot<'a> {
             reply => {
                 let finding = judge_reply(reply);
                 self.drop_worker_if_gone(&finding);
+                if matches!(finding.verdict, Verdict::Timeout(_)) {
+                    self.ask_device("a question was not answered")?;
+                }
                 self.fail_all(case, &finding)?;
                 Ok(Vec::new())
             }
@@ -188,6 +204,8 @@ impl<'a> Slot<'a> {
             Err(finding) => return self.end(self.unfinished(&unit, finding)),
         };
         let mut end = self.judge(&unit, prepared, &mut evaluation, &first, times)?;
+        self.confirm_leak(&unit, prepared, &first, &mut end)?;
+        self.ask_another_device(&unit, prepared, &mut evaluation, &mut end)?;
         let mut shown = first;
         if self.context.options.knob_sweep
             && matches!(end.verdict, Verdict::Pass | Verdict::Weak)
@@ -295,9 +313,10 @@ impl<'a> Slot<'a> {
         let outcome = worker.finish();
         let snapshot = (outcome.depth == Some(Until::Executed))
             .then(|| worker.snapshot(&outcome, dnn_assay_device::WORKSPACE_ALIGNMENT));
-        if outcome.result.needs_new_worker() {
+        if outcome.result.needs_new_worker() || outcome.device.broken {
             self.worker = None;
         }
+        self.check_device(&outcome)?;
         if let Some(finding) = trouble {
             return Ok(Err(finding));
         }
@@ -385,11 +404,7 @@ impl<'a> Slot<'a> {
             }
         };
         if let Some(finding) = finding {
-            let red = unit.end(finding, end.depth);
-            end.verdict = red.verdict;
-            end.reason = red.reason;
-            end.phase = red.phase;
-            (end.file, end.line) = (red.file, red.line);
+            unit.turn_red(finding, end);
         }
         Ok(())
     }
@@ -435,7 +450,7 @@ impl<'a> Slot<'a> {
     /// The slot's worker, started and loaded if need be. The inner error is the plugin's.
     fn worker(&mut self) -> Result<Result<&mut Worker, LoadFailure>, SlotError> {
         if self.worker.is_none() {
-            let mut worker = Worker::spawn(&self.subject.config)?;
+            let mut worker = Worker::spawn(&self.config)?;
             if let Err(failure) = worker.load() {
                 return Ok(Err(failure));
             }
@@ -483,6 +498,7 @@ impl<'a> Slot<'a> {
             attempt: 1,
             time: Some(jiff::Timestamp::now().to_string()),
             worker: self.worker.as_ref().map(Worker::process_id),
+            device: self.config.only_device,
         })?;
         let of = judge::Unit {
             case,
@@ -513,6 +529,15 @@ impl<'a> Slot<'a> {
 }
 
 impl Unit<'_> {
+    /// A finding takes the place of a pass.
+    pub(super) fn turn_red(&self, finding: Finding, end: &mut CaseEnd) {
+        let red = self.end(finding, end.depth);
+        end.verdict = red.verdict;
+        end.reason = red.reason;
+        end.phase = red.phase;
+        (end.file, end.line) = (red.file, red.line);
+    }
+
     fn end(&self, finding: Finding, depth: Depth) -> CaseEnd {
         let key = UnitKey {
             plugin: 0,

@@ -5,9 +5,11 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
+use super::device::device_of;
 use super::options::RunOptions;
 use super::subject::hex;
 use crate::journal::{Host, RunStart, SCHEMA};
+use crate::plan::PluginSource;
 use crate::suite::Suite;
 
 /// Variables with these prefixes steer results and are recorded.
@@ -15,8 +17,13 @@ const STEERING: [&str; 8] = [
     "LD_", "HIP_", "ROCR_", "HSA_", "AMD_", "MIOPEN_", "HIPDNN_", "ROCBLAS_",
 ];
 
-/// The record of a run of `suite` with `options`.
-pub fn run_start(options: &RunOptions, suite: &Suite, criterion: &str) -> RunStart {
+/// The record of a run of `suite` on `sources` with `options`.
+pub fn run_start(
+    options: &RunOptions,
+    sources: &[PluginSource],
+    suite: &Suite,
+    criterion: &str,
+) -> RunStart {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let environment = steering_environment();
     let mut config = Sha256::new();
@@ -37,6 +44,7 @@ pub fn run_start(options: &RunOptions, suite: &Suite, criterion: &str) -> RunSta
         arguments,
         suites: vec![suite.name.clone()],
         host: Some(host()),
+        device: Some(device_of(options, sources)),
         git_revision: git_revision(),
         config_hash: Some(hex(&config.finalize())),
         plan_hash: Some(hex(&plan.finalize())),

@@ -62,6 +62,11 @@ impl Stop {
         self.device_lost.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the device is gone.
+    pub fn has_lost_device(&self) -> bool {
+        self.device_lost.load(Ordering::Relaxed)
+    }
+
     /// Since the run began.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use dnn_assay_device::DeviceReport;
 use dnn_assay_elf::{PluginFile, identify};
 use dnn_assay_graph::wire::Generation;
 use sha2::{Digest, Sha256};
@@ -29,6 +30,19 @@ pub struct Subject {
     pub info: Arc<PluginInfo>,
     /// Why its device is not there, if it needs one.
     pub no_device: Option<String>,
+    /// The devices that its workers can have; none for host memory.
+    pub devices: Vec<DeviceReport>,
+}
+
+impl Subject {
+    /// How the workers of slot `number` are started: each on one device, in turn.
+    pub fn config_on(&self, number: usize) -> WorkerConfig {
+        let device = number.checked_rem(self.devices.len());
+        WorkerConfig {
+            only_device: device.map(|device| device as u32),
+            ..self.config.clone()
+        }
+    }
 }
 
 /// What became of examining a plugin.
@@ -71,9 +85,12 @@ pub fn examine(
     record.memory = Some(decision.kind.name().to_owned());
     record.memory_reason = Some(decision.why.clone());
     let config = options.worker_config(&source.path, index, &decision);
-    let no_device = memory::device_present(&decision, &config.lib_path).err();
-    match load(&config, no_device.is_some(), &mut record)? {
-        Ok(info) => admit(index, config, info, no_device, options, record),
+    let devices = memory::devices(&decision, &config.lib_path, &config.env);
+    let devices = devices.map(|report| report.devices);
+    let mut first = config.clone();
+    first.only_device = devices.as_ref().is_ok_and(|d| !d.is_empty()).then_some(0);
+    match load(&first, devices.is_err(), &mut record)? {
+        Ok(info) => admit(index, config, info, devices, options, record),
         Err(error) => Ok(refused(record, error)),
     }
 }
@@ -169,7 +186,7 @@ fn admit(
     index: u32,
     config: WorkerConfig,
     info: PluginInfo,
-    no_device: Option<String>,
+    devices: Result<Vec<DeviceReport>, String>,
     options: &RunOptions,
     mut record: PluginRecord,
 ) -> Result<Examined, ExamineError> {
@@ -204,7 +221,8 @@ fn admit(
             engines,
             generation,
             info: Arc::new(info),
-            no_device,
+            no_device: devices.as_ref().err().cloned(),
+            devices: devices.unwrap_or_default(),
         }),
     })
 }

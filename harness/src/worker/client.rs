@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::channel::{self, Inbox};
 use super::config::{CaseRequest, Limits, SpawnError, Until, WorkerConfig};
 use super::outcome::{
-    CaseOutcome, CaseResult, CaseTimes, Crash, Exit, GuardHit, LoadFailure, Phase, PluginInfo,
-    Reply, Shutdown, Stopped,
+    CaseOutcome, CaseResult, CaseTimes, Crash, DeviceAfter, Exit, GuardHit, LoadFailure, Phase,
+    PluginInfo, Reply, Shutdown, Stopped,
 };
 use super::process::{self, Process};
 use super::protocol::{CaseEnd, Message, Request, Setup, monotonic_now};
@@ -177,6 +177,7 @@ impl Worker {
                 case.outcome.notes = end.notes;
                 case.outcome.log_dropped = end.log_dropped;
                 case.outcome.times = end.times;
+                case.outcome.device = end.device;
                 case.outcome.stderr = self.process.output.tail(Duration::ZERO);
             }
             Err(stopped) => {
@@ -518,6 +519,7 @@ impl CaseOutcome {
             log_dropped: 0,
             stderr: String::new(),
             times: CaseTimes::default(),
+            device: DeviceAfter::default(),
         }
     }
 }

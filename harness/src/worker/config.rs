@@ -48,8 +48,11 @@ pub struct WorkerConfig {
     pub load_mode: LoadMode,
     /// Where its tensors lie.
     pub memory: MemoryKind,
-    /// The device's number.
+    /// The device's number inside the worker.
     pub device: u32,
+    /// Which of the devices that this process would see is the worker's only one; all where
+    /// `None`.
+    pub only_device: Option<u32>,
     /// A device runtime to open by path before the plugin, in place of the system's.
     pub device_library: Option<PathBuf>,
     /// Variables added to, or replacing, the environment. They win over everything else here.
@@ -81,6 +84,7 @@ impl WorkerConfig {
             load_mode: LoadMode::default(),
             memory: MemoryKind::Host,
             device: 0,
+            only_device: None,
             device_library: None,
             env: Vec::new(),
             clean_env: false,

@@ -28,12 +28,13 @@ mod process;
 mod protocol;
 pub mod script;
 mod serve;
+mod visible;
 
 pub use client::Worker;
 pub use config::{CaseRequest, Limits, LoadMode, SpawnError, Until, WorkerConfig};
 pub use entry::worker_entry;
 pub use outcome::{
-    CaseOutcome, CaseResult, CaseTimes, Crash, EngineInfo, EngineName, Exit, GuardHit, LoadFailure,
-    LogLine, Phase, PluginInfo, Reply, Shutdown, Stopped,
+    CaseOutcome, CaseResult, CaseTimes, Crash, DeviceAfter, EngineInfo, EngineName, Exit, GuardHit,
+    LoadFailure, LogLine, Phase, PluginInfo, Reply, Shutdown, Stopped,
 };
-pub use probe::probe_devices;
+pub use probe::{Asker, probe_devices};

@@ -457,14 +457,16 @@ pub enum CaseResult {
         /// What is wrong with it.
         what: String,
     },
-    /// The plan wants a workspace that this machine does not provide. Not the plugin's fault.
+    /// The case or its workspace does not fit. Not the plugin's fault.
     NoMemory {
         /// Bytes wanted.
         bytes: u64,
-        /// What was said.
+        /// What for, and what there is.
         text: String,
     },
-    /// The device failed outside the plugin's calls.
+    /// `ExecuteOpGraph` succeeded, and then the device had an error.
+    Execution(String),
+    /// The device failed before the plugin was called.
     Device(String),
     /// The worker ended by itself.
     Crash(Crash),
@@ -505,6 +507,15 @@ impl From<Stopped> for CaseResult {
             Stopped::Broken(what) => Self::Broken(what),
         }
     }
+}
+
+/// What a case left on its device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceAfter {
+    /// After a failure: every call fails now.
+    pub broken: bool,
+    /// Bytes of device memory more in use than before, ours excepted; negative for less.
+    pub growth: i64,
 }
 
 /// A line that the plugin logged through the callback.
@@ -554,6 +565,8 @@ pub struct CaseOutcome {
     pub stderr: String,
     /// Times inside the plugin.
     pub times: CaseTimes,
+    /// The device afterwards.
+    pub device: DeviceAfter,
 }
 
 /// How a worker that was asked to end ended.

@@ -20,6 +20,7 @@ use super::config::{SpawnError, WorkerConfig};
 use super::outcome::Exit;
 use super::output::Output;
 use super::protocol::{COMMAND, CONTROL_VARIABLE};
+use super::visible;
 
 /// After SIGTERM, before SIGKILL.
 const TERM_PATIENCE: Duration = Duration::from_millis(500);
@@ -174,8 +175,30 @@ fn set_environment(command: &mut Command, config: &WorkerConfig) -> Result<(), S
         }
     }
     command.envs(config.env.iter().map(|(key, value)| (key, value)));
+    if let Some(index) = config.only_device {
+        let changes = visible::only(config.memory, index, |name| inherited(config, name));
+        change(command, changes);
+    }
     command.envs(control);
     Ok(())
+}
+
+/// What the worker would see of a variable by itself; `--env` comes before our own environment.
+/// With `--clean-env` the lists of visible devices still say which devices are meant.
+fn inherited(config: &WorkerConfig, name: &str) -> Option<String> {
+    let given = config.env.iter().rev().find(|(key, _)| key == name);
+    let given = given.map(|(_, value)| value.clone());
+    given.or_else(|| std::env::var(name).ok())
+}
+
+/// Sets and takes away variables.
+pub(super) fn change(command: &mut Command, changes: visible::Changes) {
+    for (name, value) in changes {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
 }
 
 /// Folders under the scratch folder, so that the user's home is never written.

@@ -6,7 +6,9 @@ use dnn_assay_device::{BufferSpec, MemoryKind};
 use serde::{Deserialize, Serialize};
 
 use super::config::{CaseRequest, LoadMode, Until};
-use super::outcome::{CaseResult, CaseTimes, LoadFailure, LogLine, Phase, PluginInfo, Reply};
+use super::outcome::{
+    CaseResult, CaseTimes, DeviceAfter, LoadFailure, LogLine, Phase, PluginInfo, Reply,
+};
 
 /// The variable that makes a process a worker: `<descriptor>:<nonce in hex>`.
 pub(super) const CONTROL_VARIABLE: &str = "DNN_ASSAY_WORKER";
@@ -90,6 +92,7 @@ pub(super) struct CaseEnd {
     pub notes: Vec<String>,
     pub log_dropped: u64,
     pub times: CaseTimes,
+    pub device: DeviceAfter,
 }
 
 /// CLOCK_MONOTONIC in nanoseconds; the same clock in parent and worker.

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use dnn_assay_abi::DeviceBuffer;
 use dnn_assay_device::{
-    ArenaMap, BufferSpec, DeviceBackend, DeviceError, Layout, MemoryKind, Role, WORKSPACE_UID,
-    open_backend,
+    ArenaMap, BufferSpec, DeviceBackend, DeviceError, Held, Layout, MemoryKind, Role, Shortage,
+    WORKSPACE_UID, open_backend,
 };
 
 use super::channel;
@@ -17,7 +17,7 @@ use super::loader::device_memory::DeviceSetup;
 use super::loader::interpret::Interpreter;
 use super::loader::log::Line;
 use super::loader::{Details, DeviceRuntime, Failed, Handle, PlanContext, Plugin, Written, fault};
-use super::outcome::{CaseResult, CaseTimes, LoadFailure, Phase, Reply};
+use super::outcome::{CaseResult, CaseTimes, DeviceAfter, LoadFailure, Phase, Reply};
 use super::protocol::{CaseEnd, Message, Request, Setup, monotonic_now};
 use super::script::{Script, StepResult};
 
@@ -46,6 +46,7 @@ pub(super) fn serve(control: UnixStream, nonce: u64) -> i32 {
         backend: Err(DeviceError {
             call: "open".to_owned(),
             text: "nothing is loaded yet".to_owned(),
+            status: None,
         }),
     };
     if line.send(&Message::Hello).is_err() {
@@ -59,8 +60,11 @@ struct Server {
     setup: Setup,
     arena: OwnedFd,
     loaded: Option<Loaded>,
-    backend: Result<Box<dyn DeviceBackend>, DeviceError>,
+    backend: Backend,
 }
+
+/// A device, or why there is none.
+type Backend = Result<Box<dyn DeviceBackend>, DeviceError>;
 
 /// A plugin with a handle.
 struct Loaded {
@@ -168,6 +172,8 @@ impl Server {
             details: None,
             context: None,
         };
+        let used = |backend: &Backend| backend.as_ref().ok()?.used_by_others();
+        let before = used(&self.backend);
         let result = match &self.loaded {
             None => not_loaded().into(),
             Some(loaded) => {
@@ -188,12 +194,24 @@ impl Server {
             }
         };
         run.times.total = began.elapsed();
+        let mut device = DeviceAfter::default();
+        if let (Some(before), Some(after)) = (before, used(&self.backend)) {
+            device.growth = after as i64 - before as i64;
+        }
+        let failed = matches!(
+            result,
+            CaseResult::CallFailed { .. } | CaseResult::Execution(_) | CaseResult::Device(_)
+        );
+        if let (true, Ok(backend)) = (failed, &mut self.backend) {
+            device.broken = backend.is_broken();
+        }
         CaseEnd {
             depth: run.depth,
             result,
             notes: run.notes,
             log_dropped: self.line.dropped(),
             times: run.times,
+            device,
         }
     }
 
@@ -432,7 +450,7 @@ impl CaseRun {
     fn execute(
         &mut self,
         loaded: &Loaded,
-        backend: &mut Result<Box<dyn DeviceBackend>, DeviceError>,
+        backend: &mut Backend,
         place: Place<'_>,
         executions: u32,
     ) -> Result<(), CaseResult> {
@@ -442,32 +460,66 @@ impl CaseRun {
         };
         let context = self.context.expect("a plan precedes its execution");
         let map = place.map()?;
+        place.check_room(backend, &map)?;
         let (workspace, buffers) = placed(backend, &map).map_err(device)?;
         let _ = self.line.send(&Message::Mapped {
             workspace: place.workspace.0,
             base: map.base_address(),
         });
         let mut outcome = Ok(());
-        for _ in 0..executions.max(1) {
+        for execution in 0..executions.max(1) {
+            // The first execution finds its stream held.
+            let held = execution == 0 && backend.hold().map_err(device)?;
             self.phase(Phase::Execute);
             let began = Instant::now();
             let call = loaded
                 .plugin
                 .execute(loaded.handle, context, workspace, &buffers);
+            let called = began.elapsed();
+            let seen = held.then(|| backend.let_go(&map));
+            let began = Instant::now();
             let synchronized = backend.synchronize();
-            self.times.executions.push(began.elapsed());
+            self.times.executions.push(called + began.elapsed());
             outcome = call
                 .map_err(|text| failed("ExecuteOpGraph")(text).into())
-                .and(synchronized.map_err(device));
+                .and(synchronized.map_err(execution_error))
+                .and(self.check_stream(seen));
             if outcome.is_err() {
                 break;
             }
         }
-        backend.collect(&map).map_err(device)?;
-        backend.release().map_err(device)?;
-        outcome?;
+        let collected = backend.collect(&map).map_err(execution_error);
+        let released = backend.release().map_err(execution_error);
+        outcome.and(collected).and(released)?;
         self.depth = Some(Until::Executed);
         Ok(())
+    }
+
+    /// What holding the stream has shown.
+    fn check_stream(&mut self, seen: Option<Result<Held, DeviceError>>) -> Result<(), CaseResult> {
+        match seen {
+            Some(Ok(Held::Overtaken { uid })) => Err(violation(
+                "ExecuteOpGraph",
+                format!(
+                    "tensor {uid} was written before the stream given by SetStream came to the \
+                     work: it runs on another stream"
+                ),
+            )
+            .into()),
+            Some(Ok(Held::OthersHeldUp)) => {
+                let text = "another stream did not go on while the plugin's stream was held";
+                self.notes.push(text.to_owned());
+                Ok(())
+            }
+            Some(Ok(Held::Waited)) => {
+                let text =
+                    "ExecuteOpGraph waits for its stream: where the work goes is not checked";
+                self.notes.push(text.to_owned());
+                Ok(())
+            }
+            Some(Err(error)) => Err(execution_error(error)),
+            Some(Ok(Held::InOrder | Held::Unknown)) | None => Ok(()),
+        }
     }
 
     /// Destroys what was created, in the host's order: the plan, then the details. Failures are
@@ -506,7 +558,10 @@ impl CaseRun {
 impl Place<'_> {
     fn map(&self) -> Result<ArenaMap, CaseResult> {
         let (bytes, align) = self.workspace;
-        let no_memory = |text: String| CaseResult::NoMemory { bytes, text };
+        let no_memory = |text: String| CaseResult::NoMemory {
+            bytes,
+            text: format!("the plan wants a workspace of {bytes} bytes: {text}"),
+        };
         if bytes > self.cap {
             let cap = self.cap;
             return Err(no_memory(format!("the limit is {cap} bytes")));
@@ -520,6 +575,18 @@ impl Place<'_> {
             map.poison_workspace(&slot);
         }
         Ok(map)
+    }
+
+    /// Whether the device has room for all of it.
+    fn check_room(&self, backend: &dyn DeviceBackend, map: &ArenaMap) -> Result<(), CaseResult> {
+        let short = backend.shortage(&map.layout().slots).map_err(device)?;
+        let Some(Shortage { needs, has }) = short else {
+            return Ok(());
+        };
+        Err(CaseResult::NoMemory {
+            bytes: needs,
+            text: format!("needs {needs} bytes of device memory, has {has}"),
+        })
     }
 }
 
@@ -548,8 +615,19 @@ fn placed(
     Ok((workspace, buffers))
 }
 
+/// An error before the plugin was called; too little memory is none of the device's.
 fn device(error: DeviceError) -> CaseResult {
+    if error.is_out_of_memory() {
+        return CaseResult::NoMemory {
+            bytes: 0,
+            text: error.to_string(),
+        };
+    }
     CaseResult::Device(error.to_string())
+}
+
+fn execution_error(error: DeviceError) -> CaseResult {
+    CaseResult::Execution(error.to_string())
 }
 
 /// A size as the host reads it: negative as `int64_t` is refused.

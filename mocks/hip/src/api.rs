@@ -9,11 +9,11 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dnn_assay_abi::gpu::{Opaque, Status, hip_properties};
+use dnn_assay_abi::gpu::{HostFunction, Opaque, Status, hip_properties};
 
-use crate::knobs::knobs;
+use crate::knobs::{PluginFault, knobs};
 use crate::status::*;
-use crate::{memory, module, stream};
+use crate::{memory, module, stream, visible};
 
 /// Version that this runtime claims: 7.1.0.
 const VERSION: c_int = 70_100_000;
@@ -40,13 +40,25 @@ fn of(result: Result<(), Status>) -> Status {
     returned(result.err().unwrap_or(SUCCESS))
 }
 
-fn known(device: c_int) -> Result<(), Status> {
-    if (0..knobs().devices).contains(&device) {
-        Ok(())
-    } else if knobs().devices == 0 {
-        Err(NO_DEVICE)
-    } else {
-        Err(INVALID_DEVICE)
+/// The machine's number of a device.
+fn known(device: c_int) -> Result<c_int, Status> {
+    let devices = visible::devices();
+    if devices.is_empty() || is_lost() {
+        return Err(NO_DEVICE);
+    }
+    let index = usize::try_from(device).map_err(|_| INVALID_DEVICE)?;
+    devices.get(index).copied().ok_or(INVALID_DEVICE)
+}
+
+/// Whether some process has lost the device.
+fn is_lost() -> bool {
+    knobs().lost_file.as_ref().is_some_and(|file| file.exists())
+}
+
+/// Loses the device, where the knob asks for that.
+fn lose() {
+    if let Some(file) = &knobs().lost_file {
+        let _ = std::fs::write(file, "lost\n");
     }
 }
 
@@ -64,39 +76,41 @@ macro_rules! export {
 export! {
     fn hipInit(flags: c_uint) -> Status {
         let result = if flags == 0 { known(0) } else { Err(INVALID_VALUE) };
-        of(result)
+        of(result.map(drop))
     }
     fn hipGetDeviceCount(count: *mut c_int) -> Status {
-        if knobs().devices == 0 {
+        if let Err(error) = known(0) {
             let _ = put(count, 0);
-            return returned(NO_DEVICE);
+            return returned(error);
         }
-        returned(put(count, knobs().devices))
+        returned(put(count, visible::devices().len() as c_int))
     }
     fn hipSetDevice(device: c_int) -> Status {
-        of(known(device).map(|()| DEVICE.set(device)))
+        of(known(device).map(|_| DEVICE.set(device)))
     }
     fn hipGetDevice(device: *mut c_int) -> Status {
-        returned(known(0).map_or_else(|error| error, |()| put(device, DEVICE.get())))
+        returned(known(0).map_or_else(|error| error, |_| put(device, DEVICE.get())))
     }
     fn hipDriverGetVersion(version: *mut c_int) -> Status { returned(put(version, VERSION)) }
     fn hipRuntimeGetVersion(version: *mut c_int) -> Status { returned(put(version, VERSION)) }
     fn hipDeviceGetName(name: *mut c_char, len: c_int, device: c_int) -> Status {
-        returned(text(name, len, device, "DNN Assay mock GPU"))
+        returned(text(name, len, device, |_| "DNN Assay mock GPU".to_owned()))
     }
     fn hipDeviceGetPCIBusId(name: *mut c_char, len: c_int, device: c_int) -> Status {
-        returned(text(name, len, device, &format!("0000:{:02x}:00.0", device & 0xFF)))
+        returned(text(name, len, device, |number| format!("0000:{number:02x}:00.0")))
     }
     fn hipDeviceGetUuid(uuid: *mut [u8; 16], device: c_int) -> Status {
         let mut value = *b"DNN-ASSAY-MOCK\0\0";
-        value[14..].copy_from_slice(&(device as u16).to_be_bytes());
-        returned(known(device).map_or_else(|error| error, |()| put(uuid, value)))
+        returned(known(device).map_or_else(|error| error, |number| {
+            value[14..].copy_from_slice(&(number as u16).to_be_bytes());
+            put(uuid, value)
+        }))
     }
     fn hipDeviceTotalMem(bytes: *mut usize, device: c_int) -> Status {
-        returned(known(device).map_or_else(|error| error, |()| put(bytes, memory::TOTAL)))
+        returned(known(device).map_or_else(|error| error, |_| put(bytes, memory::total())))
     }
     fn hipDeviceGetAttribute(value: *mut c_int, _which: c_int, device: c_int) -> Status {
-        returned(known(device).map_or_else(|error| error, |()| put(value, 0)))
+        returned(known(device).map_or_else(|error| error, |_| put(value, 0)))
     }
     fn hipGetDevicePropertiesR0600(properties: *mut c_void, device: c_int) -> Status {
         if properties.is_null() { return returned(INVALID_VALUE); }
@@ -121,10 +135,11 @@ export! {
     fn hipPeekAtLastError() -> Status { last(false) }
 }
 
-fn text(to: *mut c_char, len: c_int, device: c_int, text: &str) -> Status {
-    if let Err(error) = known(device) {
-        return error;
-    }
+fn text(to: *mut c_char, len: c_int, device: c_int, of: impl FnOnce(c_int) -> String) -> Status {
+    let text = match known(device) {
+        Ok(number) => of(number),
+        Err(error) => return error,
+    };
     let Ok(len) = usize::try_from(len) else {
         return INVALID_VALUE;
     };
@@ -158,8 +173,8 @@ export! {
         returned(memory::free(address))
     }
     fn hipMemGetInfo(free: *mut usize, total: *mut usize) -> Status {
-        let left = memory::TOTAL.saturating_sub(memory::used());
-        returned(put(free, left).max(put(total, memory::TOTAL)))
+        let left = memory::total().saturating_sub(memory::used());
+        returned(put(free, left).max(put(total, memory::total())))
     }
     fn hipMemcpy(to: *mut c_void, from: *const c_void, bytes: usize, _kind: c_int) -> Status {
         copy(to, from, bytes, std::ptr::null_mut(), true)
@@ -262,6 +277,14 @@ export! {
         stream.wait();
         returned(SUCCESS)
     }
+    fn hipLaunchHostFunc(stream: Opaque, function: Option<HostFunction>, data: *mut c_void) -> Status {
+        let Some(function) = function else { return returned(INVALID_VALUE) };
+        let data = Sent(data);
+        queue(stream, false, move || {
+            // SAFETY: the caller gave a function for this data.
+            unsafe { function(data.address()) };
+        })
+    }
     fn hipStreamQuery(stream: Opaque) -> Status {
         let Some(stream) = stream::find(stream) else { return returned(INVALID_HANDLE) };
         returned(if stream.is_idle() { SUCCESS } else { NOT_READY })
@@ -349,7 +372,14 @@ fn launch(
     parameters: *mut *mut c_void,
 ) -> Result<(), Status> {
     let kernel = module::kernel(function).ok_or(INVALID_HANDLE)?;
-    let stream = stream::find(on).ok_or(INVALID_HANDLE)?;
+    let given = stream::find(on).ok_or(INVALID_HANDLE)?;
+    let plugin = knobs().plugin;
+    let stream = match plugin {
+        Some(PluginFault::DefaultStream) => stream::find(std::ptr::null_mut()),
+        Some(PluginFault::UnjoinedStream) => stream::find(stream::create()),
+        _ => Some(given),
+    };
+    let stream = stream.ok_or(INVALID_HANDLE)?;
     // The host's kernels are made for one block size.
     if block != [256, 1, 1] || grid.contains(&0) || parameters.is_null() {
         return Err(INVALID_VALUE);
@@ -358,8 +388,19 @@ fn launch(
     if knobs().fail_launch == Some(number) {
         return Err(LAUNCH_FAILURE);
     }
+    if let Some(file) = &knobs().ras_file {
+        let _ = std::fs::write(file, format!("ue: 0\nce: {number}\n"));
+    }
+    let here = known(DEVICE.get())?;
+    match plugin {
+        _ if knobs().faulty_device == Some(here) => return Ok(()),
+        Some(PluginFault::LostError) => return Ok(()),
+        Some(PluginFault::Leak) => drop(memory::allocate(1)?),
+        _ => {}
+    }
     if knobs().sticky_at == Some(number) {
         set_sticky();
+        lose();
         return Err(ILLEGAL_ADDRESS);
     }
     let hangs = knobs().hang_launch == Some(number);
@@ -375,6 +416,7 @@ fn launch(
     stream.push(move || {
         std::thread::sleep(knobs().slow_kernel);
         if hangs {
+            lose();
             // For ever: a kernel that never ends.
             loop {
                 std::thread::sleep(Duration::from_secs(1));
@@ -388,6 +430,9 @@ fn launch(
             unsafe { (kernel.run)(bytes.as_ptr().cast(), x, y, z) };
         }
     });
+    if plugin == Some(PluginFault::Wait) {
+        stream.wait();
+    }
     Ok(())
 }
 

@@ -1,10 +1,11 @@
 //! Faults on demand, read from the environment once.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 /// What goes wrong, and when.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Knobs {
     /// `DNN_ASSAY_MOCK_HIP_DEVICES`: number of devices, default 1. With 0,
     /// `hipGetDeviceCount` returns `hipErrorNoDevice`.
@@ -22,6 +23,48 @@ pub struct Knobs {
     pub slow_copy: Duration,
     /// `DNN_ASSAY_MOCK_HIP_SLOW_KERNEL_MS`: each kernel takes this much longer.
     pub slow_kernel: Duration,
+    /// `DNN_ASSAY_MOCK_HIP_ONE_STREAM`: all streams are one, so that each is held up by the others.
+    pub one_stream: bool,
+    /// `DNN_ASSAY_MOCK_HIP_PLUGIN`: what happens to every launch, as if the plugin had done it.
+    pub plugin: Option<PluginFault>,
+    /// `DNN_ASSAY_MOCK_HIP_FAULTY_DEVICE`: on this device of the machine kernels do nothing.
+    pub faulty_device: Option<i32>,
+    /// `DNN_ASSAY_MOCK_HIP_MEMORY_MB`: what each device says it has, default 8192.
+    pub memory: usize,
+    /// `DNN_ASSAY_MOCK_HIP_RAS_FILE`: this file counts launches as corrected errors, in the form of
+    /// amdgpu's `umc_err_count`.
+    pub ras_file: Option<PathBuf>,
+    /// `DNN_ASSAY_MOCK_HIP_LOST_FILE`: after a kernel that never ends or a sticky error this file
+    /// exists, and every process that finds it has no device.
+    pub lost_file: Option<PathBuf>,
+}
+
+/// A fault of a plugin, made where its launches arrive: only plugins launch kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PluginFault {
+    /// `default-stream`: it launches on the default stream, whatever stream it was given.
+    DefaultStream,
+    /// `unjoined-stream`: it launches on a stream of its own that the given one does not wait for.
+    UnjoinedStream,
+    /// `lost-error`: the launch fails and the plugin does not look.
+    LostError,
+    /// `leak`: it allocates a page with every launch and never frees it.
+    Leak,
+    /// `wait`: it waits for the stream before it returns. Legal.
+    Wait,
+}
+
+impl PluginFault {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "default-stream" => Self::DefaultStream,
+            "unjoined-stream" => Self::UnjoinedStream,
+            "lost-error" => Self::LostError,
+            "leak" => Self::Leak,
+            "wait" => Self::Wait,
+            _ => return None,
+        })
+    }
 }
 
 /// The knobs of this process.
@@ -32,11 +75,8 @@ pub fn knobs() -> &'static Knobs {
 
 impl Knobs {
     fn from(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let number = |name: &str| -> Option<u64> {
-            variable(&format!("DNN_ASSAY_MOCK_HIP_{name}"))?
-                .parse()
-                .ok()
-        };
+        let text = |name: &str| variable(&format!("DNN_ASSAY_MOCK_HIP_{name}"));
+        let number = |name: &str| -> Option<u64> { text(name)?.parse().ok() };
         let time = |name| Duration::from_millis(number(name).unwrap_or(0));
         Self {
             devices: number("DEVICES").map_or(1, |n| n.min(1024) as i32),
@@ -46,6 +86,12 @@ impl Knobs {
             sticky_at: number("STICKY_AT"),
             slow_copy: time("SLOW_COPY_MS"),
             slow_kernel: time("SLOW_KERNEL_MS"),
+            one_stream: number("ONE_STREAM").is_some_and(|n| n > 0),
+            plugin: text("PLUGIN").and_then(|name| PluginFault::named(&name)),
+            faulty_device: number("FAULTY_DEVICE").map(|n| n as i32),
+            memory: number("MEMORY_MB").map_or(8 << 30, |n| (n as usize) << 20),
+            ras_file: text("RAS_FILE").map(PathBuf::from),
+            lost_file: text("LOST_FILE").map(PathBuf::from),
         }
     }
 }

@@ -13,5 +13,7 @@ pub mod knobs;
 mod api;
 mod memory;
 mod module;
+mod rtc;
 mod status;
 mod stream;
+mod visible;

@@ -15,7 +15,10 @@ use crate::status::{INVALID_VALUE, OUT_OF_MEMORY, SUCCESS};
 /// Inaccessible bytes on each side.
 const GUARD: usize = 64 << 10;
 /// What this device says it has, bytes.
-pub(crate) const TOTAL: usize = 8 << 30;
+pub(crate) fn total() -> usize {
+    knobs().memory
+}
+
 /// Fresh memory holds this, so that reading it is noticed.
 const FRESH: u8 = 0xFD;
 
@@ -40,7 +43,7 @@ pub(crate) fn allocate(bytes: usize) -> Result<*mut c_void, Status> {
     }
     let page = rustix::param::page_size();
     let len = bytes.checked_next_multiple_of(page).ok_or(OUT_OF_MEMORY)?;
-    if knobs().oom_at == Some(number) || len > TOTAL.saturating_sub(used()) {
+    if knobs().oom_at == Some(number) || len > total().saturating_sub(used()) {
         return Err(OUT_OF_MEMORY);
     }
     // SAFETY: a fresh anonymous mapping touches no memory that anybody else holds.

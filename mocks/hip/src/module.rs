@@ -64,6 +64,12 @@ fn handle() -> (usize, Opaque) {
 /// `image` must be a whole ELF file in memory, as `hipModuleLoadData` demands.
 pub(crate) unsafe fn load(image: *const c_void) -> Result<Opaque, Status> {
     // SAFETY: forwarded.
+    if let Some(names) = unsafe { mock_names(image.cast()) } {
+        let (number, module) = handle();
+        with(|modules| modules.names.insert(number, names));
+        return Ok(module);
+    }
+    // SAFETY: forwarded.
     let bytes = unsafe { elf_bytes(image.cast()) }.ok_or(INVALID_IMAGE)?;
     let elf = goblin::elf::Elf::parse(bytes).map_err(|_| INVALID_IMAGE)?;
     if elf.header.e_machine != AMDGPU || elf.header.e_flags & 0xFF != GFX942 {
@@ -79,6 +85,26 @@ pub(crate) unsafe fn load(image: *const c_void) -> Result<Opaque, Status> {
     let (number, module) = handle();
     with(|modules| modules.names.insert(number, names));
     Ok(module)
+}
+
+/// The names in a code object of the mock of hipRTC.
+///
+/// # Safety
+/// As [`load`]; such a code object ends with NUL.
+unsafe fn mock_names(image: *const c_char) -> Option<BTreeSet<String>> {
+    use crate::rtc::MAGIC;
+    let four = 4;
+    // SAFETY: forwarded; every image has four bytes, and one that begins so is a text.
+    let text = unsafe {
+        if image.is_null() || std::slice::from_raw_parts(image.cast::<u8>(), four) != &MAGIC[..four]
+        {
+            return None;
+        }
+        CStr::from_ptr(image)
+    };
+    let names = text.to_bytes().strip_prefix(MAGIC)?;
+    let names = String::from_utf8_lossy(names);
+    Some(names.lines().map(str::to_owned).collect())
 }
 
 /// The file that starts at `image`: its section headers, which linkers put last, say how long.

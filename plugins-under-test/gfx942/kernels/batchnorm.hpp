@@ -16,14 +16,15 @@ struct ChannelValues {
   u32 unused;
 };
 
-// The coefficients of a channel.
+// The coefficients of a channel. In memory they are four rows of one value per channel, so that
+// threads of neighbouring channels read neighbours.
 struct Coefficients {
   double mean, gain_x, gain_dy, offset;
 };
 
 struct StatisticsParams {
   const void *x, *dy;
-  Coefficients *coefficients;
+  double *coefficients;
   ChannelValues mean, inverse;  // inputs of inference and backward, outputs of training
   ChannelValues variance;       // input of inference with a variance
   ChannelValues scale, bias;
@@ -42,8 +43,8 @@ struct StatisticsParams {
 struct ApplyParams {
   void *out;
   const void *x, *dy;
-  const Coefficients *coefficients;
-  u32 out_type, x_type, dy_type, unused;
+  const double *coefficients;
+  u32 out_type, x_type, dy_type, channels;
   Walk walk;
   Steps steps[4];  // out, x, dy, coefficients
 };
@@ -53,6 +54,25 @@ DNN_FN double value_of(const ChannelValues &v, u32 channel) {
 }
 DNN_FN void set_value(const ChannelValues &v, u32 channel, double value) {
   if (v.base) store(v.base, v.type, (i64)channel * v.step, value);
+}
+
+DNN_FN u64 coefficient_row(u32 channels) { return (channels + VECTOR - 1) / VECTOR * VECTOR; }
+DNN_FN void set_coefficients(const StatisticsParams &p, u32 channel, const Coefficients &c) {
+  double *mean = p.coefficients + channel;
+  const u64 row = coefficient_row(p.channels);
+  mean[0] = c.mean;
+  mean[row] = c.gain_x;
+  mean[2 * row] = c.gain_dy;
+  mean[3 * row] = c.offset;
+}
+DNN_FN Coefficients coefficients_of(const ApplyParams &p, i64 channel) {
+  const double *mean = p.coefficients + channel;
+  const u64 row = coefficient_row(p.channels);
+  return {mean[0], mean[row], p.dy ? mean[2 * row] : 0.0, mean[3 * row]};
+}
+DNN_FN double applied(const Coefficients &c, bool backward, double x, double dy) {
+  const double v = fused(c.gain_x, x - c.mean, c.offset);
+  return backward ? fused(c.gain_dy, dy, v) : v;
 }
 
 // The offset of element `index` of a channel.
@@ -109,7 +129,7 @@ DNN_FN double dy_at(const StatisticsParams &p, u32 channel, u32 index) {
   DNN_BARRIER();
 
 DNN_FN double inverse_deviation(double variance, double epsilon) {
-  return 1.0 / __builtin_sqrt(variance + epsilon);
+  return 1.0 / square_root(variance + epsilon);
 }
 
 // Inference: given statistics. One thread per channel.
@@ -120,8 +140,8 @@ DNN_FN void inference_block(const StatisticsParams &p, Block block) {
       const double inverse = p.variance.base
                                  ? inverse_deviation(value_of(p.variance, channel), p.epsilon)
                                  : value_of(p.inverse, channel);
-      p.coefficients[channel] = {value_of(p.mean, channel), value_of(p.scale, channel) * inverse,
-                                 0.0, value_of(p.bias, channel)};
+      set_coefficients(p, channel, {value_of(p.mean, channel), value_of(p.scale, channel) * inverse,
+                                 0.0, value_of(p.bias, channel)});
     }
   }
 }
@@ -134,8 +154,8 @@ DNN_FN void training_block(const StatisticsParams &p, Block block) {
   DNN_THREADS(t) {
     if (t == 0) {
       const double inverse = inverse_deviation(variance, p.epsilon);
-      p.coefficients[channel] = {mean, value_of(p.scale, channel) * inverse, 0.0,
-                                 value_of(p.bias, channel)};
+      set_coefficients(p, channel, {mean, value_of(p.scale, channel) * inverse, 0.0,
+                                 value_of(p.bias, channel)});
       set_value(p.mean, channel, mean);
       set_value(p.inverse, channel, inverse);
       const double m = p.momentum;
@@ -161,8 +181,8 @@ DNN_FN void finish_backward(const StatisticsParams &p, u32 channel, double mean,
   set_value(p.dbias, channel, sum_bias);
   const double count = (double)p.count;
   const double factor = value_of(p.scale, channel) * inverse;
-  p.coefficients[channel] = {mean, -factor * inverse * (sum_scale / count), factor,
-                             -factor * (sum_bias / count)};
+  set_coefficients(p, channel, {mean, -factor * inverse * (sum_scale / count), factor,
+                             -factor * (sum_bias / count)});
 }
 
 #define DNN_BACKWARD_SUMS(p, channel, sums, mean, inverse)                                         \
@@ -211,10 +231,39 @@ DNN_FN void apply_block(const ApplyParams &p, Block block) {
     if (index < p.walk.total) {
       i64 at[4];
       offsets(p.walk, p.steps, index, at);
-      const Coefficients c = p.coefficients[at[3]];
-      double v = fused(c.gain_x, load(p.x, p.x_type, at[1]) - c.mean, c.offset);
-      if (p.dy) v = fused(c.gain_dy, load(p.dy, p.dy_type, at[2]), v);
-      store(p.out, p.out_type, at[0], v);
+      const Coefficients c = coefficients_of(p, at[3]);
+      const double x = load(p.x, p.x_type, at[1]);
+      const double dy = p.dy ? load(p.dy, p.dy_type, at[2]) : 0.0;
+      store(p.out, p.out_type, at[0], applied(c, p.dy, x, dy));
+    }
+  }
+}
+
+// The same for VECTOR neighbours per thread.
+DNN_FN void apply_vector_block(const ApplyParams &p, Block block) {
+  DNN_THREADS(t) {
+    const u32 index = (block.x * DNN_BLOCK + t) * VECTOR;
+    if (index < p.walk.total) {
+      i64 at[4];
+      offsets(p.walk, p.steps, index, at);
+      const u32 count = p.walk.total - index < VECTOR ? p.walk.total - index : VECTOR;
+      Vector x = load_vector(p.x, p.x_type, at[1], true, count), dy = repeated(0.0);
+      if (p.dy) dy = load_vector(p.dy, p.dy_type, at[2], true, count);
+      if (p.steps[3].step[MAX_RANK - 1] == 0) {  // one channel for all
+        const Coefficients c = coefficients_of(p, at[3]);
+DNN_UNROLL
+        for (u32 i = 0; i < VECTOR; ++i) x.v[i] = applied(c, p.dy, x.v[i], dy.v[i]);
+      } else {  // rows are whole vectors long: what lies behind the last channel is not stored
+        const double *mean = p.coefficients + at[3];
+        const u64 row = coefficient_row(p.channels);
+        const Vector m = doubles_at(mean), gain = doubles_at(mean + row),
+                     offset = doubles_at(mean + 3 * row);
+        const Vector gain_dy = p.dy ? doubles_at(mean + 2 * row) : repeated(0.0);
+DNN_UNROLL
+        for (u32 i = 0; i < VECTOR; ++i)
+          x.v[i] = applied({m.v[i], gain.v[i], gain_dy.v[i], offset.v[i]}, p.dy, x.v[i], dy.v[i]);
+      }
+      store_vector(p.out, p.out_type, at[0], x, count);
     }
   }
 }

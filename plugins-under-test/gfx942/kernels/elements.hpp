@@ -17,7 +17,6 @@ enum ElementType : u32 {
   CONSTANT = 8,  // no memory: the value travels in the parameters
 };
 
-DNN_FN float from_half(u16 bits) { return (float)__builtin_bit_cast(_Float16, bits); }
 DNN_FN float from_brain(u16 bits) { return float_of((u32)bits << 16); }
 
 DNN_FN double load(const void *base, u32 type, i64 at) {
@@ -44,22 +43,25 @@ DNN_FN float load_as(const void *base, u32 type, i64 at, float) {
 }
 DNN_FN double load_as(const void *base, u32 type, i64 at, double) { return load(base, type, at); }
 
-DNN_FN float to_single(double v) { return v != v ? float_of(0x7FC00000u) : (float)v; }
+DNN_FN float to_single(double v) {
+  const float near = (float)v;
+  return near != near ? float_of(0x7FC00000u) : near;
+}
 
 // A float that rounds to every narrower type as `v` does: truncated, and the last bit set if
 // anything was lost ("round to odd"; float has more than two bits more than the half types).
 DNN_FN float to_narrowable(double v) {
   const float near = (float)v;
   const double back = (double)near;
-  const double magnitude = __builtin_fabs(back);
+  const double magnitude = absolute(back);
   if (back == v || magnitude == infinity()) return near;
-  const u32 bits = bits_of(near) - (magnitude > __builtin_fabs(v) ? 1u : 0u);
+  const u32 bits = bits_of(near) - (magnitude > absolute(v) ? 1u : 0u);
   return float_of(bits | 1u);
 }
 
 DNN_FN u16 to_half(double v) {
   if (v != v) return 0x7E00;
-  return __builtin_bit_cast(u16, (_Float16)to_narrowable(v));
+  return half_of(to_narrowable(v));
 }
 
 DNN_FN u16 to_brain(double v) {
@@ -90,5 +92,91 @@ DNN_FN void store(void *base, u32 type, i64 at, double v) {
     default:
       static_cast<i64 *>(base)[at] = to_integer(v, -9223372036854775808.0, 9223372036854775807.0,
                                                 -9223372036854775807ll - 1, 9223372036854775807ll);
+  }
+}
+
+// The same bits from float, for the types that it has more digits than.
+DNN_FN void store_single(void *base, u32 type, i64 at, float v) {
+  if (type == F32) {
+    static_cast<float *>(base)[at] = v != v ? float_of(0x7FC00000u) : v;
+  } else if (type == F16) {
+    static_cast<u16 *>(base)[at] = v != v ? (u16)0x7E00 : half_of(v);
+  } else {
+    const u32 bits = bits_of(v);
+    const u16 brain = (u16)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+    static_cast<u16 *>(base)[at] = v != v ? (u16)0x7FC0 : brain;
+  }
+}
+
+// Neighbours that one thread treats, and the widest access of memory for them.
+constexpr u32 VECTOR = 4;
+struct Vector {
+  double v[VECTOR];
+};
+struct alignas(16) Singles {
+  float v[VECTOR];
+};
+struct alignas(8) Halves {
+  u16 v[VECTOR];
+};
+
+DNN_FN Vector repeated(double value) {
+  Vector all;
+DNN_UNROLL
+  for (u32 i = 0; i < VECTOR; ++i) all.v[i] = value;
+  return all;
+}
+
+// VECTOR doubles, aligned to two of them.
+DNN_FN Vector doubles_at(const double *base) {
+  struct alignas(16) Two {
+    double v[2];
+  };
+  const Two low = reinterpret_cast<const Two *>(base)[0];
+  const Two high = reinterpret_cast<const Two *>(base)[1];
+  return {{low.v[0], low.v[1], high.v[0], high.v[1]}};
+}
+
+// The first `count` of VECTOR elements; `beside` each other, else the same one for all. Whole
+// vectors of f32, f16 and bf16 must be aligned to their size.
+DNN_FN Vector load_vector(const void *base, u32 type, i64 at, bool beside, u32 count) {
+  if (!beside) return repeated(load(base, type, at));
+  Vector all;
+  if (count == VECTOR && type == F32) {
+    const Singles s = *reinterpret_cast<const Singles *>(static_cast<const float *>(base) + at);
+DNN_UNROLL
+    for (u32 i = 0; i < VECTOR; ++i) all.v[i] = (double)s.v[i];
+    return all;
+  }
+  if (count == VECTOR && (type == F16 || type == BF16)) {
+    const Halves h = *reinterpret_cast<const Halves *>(static_cast<const u16 *>(base) + at);
+DNN_UNROLL
+    for (u32 i = 0; i < VECTOR; ++i)
+      all.v[i] = (double)(type == F16 ? from_half(h.v[i]) : from_brain(h.v[i]));
+    return all;
+  }
+DNN_UNROLL
+  for (u32 i = 0; i < VECTOR; ++i) all.v[i] = i < count ? load(base, type, at + i) : 0.0;
+  return all;
+}
+
+DNN_FN void store_vector(void *base, u32 type, i64 at, const Vector &all, u32 count) {
+  if (count == VECTOR && type == F32) {
+    Singles s;
+DNN_UNROLL
+    for (u32 i = 0; i < VECTOR; ++i) s.v[i] = to_single(all.v[i]);
+    *reinterpret_cast<Singles *>(static_cast<float *>(base) + at) = s;
+    return;
+  }
+  if (count == VECTOR && (type == F16 || type == BF16)) {
+    Halves h;
+DNN_UNROLL
+    for (u32 i = 0; i < VECTOR; ++i) h.v[i] = type == F16 ? to_half(all.v[i]) : to_brain(all.v[i]);
+    *reinterpret_cast<Halves *>(static_cast<u16 *>(base) + at) = h;
+    return;
+  }
+DNN_UNROLL
+  for (u32 i = 0; i < VECTOR; ++i) {
+    if (i < count) store(base, type, at + i, all.v[i]);
   }
 }

@@ -34,7 +34,7 @@ DNN_FN double relu_slope(const PointwiseParams &p, double x) {
 // ln(1 + e^x), without overflow above or cancellation below.
 DNN_FN double softplus(double x) {
   if (x != x) return x;
-  return (x > 0.0 ? x : 0.0) + logarithm_plus_one(exponential(-__builtin_fabs(x)));
+  return (x > 0.0 ? x : 0.0) + logarithm_plus_one(exponential(-absolute(x)));
 }
 
 constexpr double SQRT_2_OVER_PI = 0x1.9884533d43651p-1;
@@ -60,58 +60,79 @@ DNN_FN double swish_slope(double t) {
 
 // dy / cosh(x)^2, without overflow.
 DNN_FN double tanh_backward(double dy, double x) {
-  const double e = exponential(-2.0 * __builtin_fabs(x));
+  const double e = exponential(-2.0 * absolute(x));
   return dy * (4.0 * e / ((1.0 + e) * (1.0 + e)));
 }
 
+// The value of one mode.
+template <u32 MODE>
+DNN_FN double value_of_mode(const PointwiseParams &p, double x, double y, double z) {
+  if constexpr (MODE == 1) return absolute(x);
+  else if constexpr (MODE == 2) return x + y;
+  else if constexpr (MODE == 3) return x + y * y;
+  else if constexpr (MODE == 4) return z != 0.0 ? x : y;
+  else if constexpr (MODE == 5) return ceiling(x);
+  else if constexpr (MODE == 6) return truth(x == y);
+  else if constexpr (MODE == 7) return truth(x >= y);
+  else if constexpr (MODE == 8) return truth(x > y);
+  else if constexpr (MODE == 9) return truth(x <= y);
+  else if constexpr (MODE == 10) return truth(x < y);
+  else if constexpr (MODE == 11) return truth(x != y);
+  else if constexpr (MODE == 12) return x / y;
+  else if constexpr (MODE == 13) return x * (y > 0.0 ? 1.0 : p.elu_alpha * exponential(y));
+  else if constexpr (MODE == 14) return x > 0.0 ? x : p.elu_alpha * exponential_minus_one(x);
+  else if constexpr (MODE == 15) return error_function(x);
+  else if constexpr (MODE == 16) return exponential(x);
+  else if constexpr (MODE == 17) return floored(x);
+  else if constexpr (MODE == 18) return x * gelu_tanh_slope(y);
+  else if constexpr (MODE == 19) return x * sigmoid(2.0 * gelu_argument(x));
+  else if constexpr (MODE == 20) return x * (normal_cdf(y) + y * normal_density(y));
+  else if constexpr (MODE == 21) return x * (p.out_type == F64 ? normal_cdf(x) : narrow_normal_cdf(x));
+  else if constexpr (MODE == 23) return x;
+  else if constexpr (MODE == 24) return logarithm(x);
+  else if constexpr (MODE == 25) return truth(x != 0.0 && y != 0.0);
+  else if constexpr (MODE == 26) return truth(x == 0.0);
+  else if constexpr (MODE == 27) return truth(x != 0.0 || y != 0.0);
+  else if constexpr (MODE == 28) return x > y || x != x ? x : y;
+  else if constexpr (MODE == 29) return x < y || x != x ? x : y;
+  else if constexpr (MODE == 30) return x * y;
+  else if constexpr (MODE == 31) return -x;
+  else if constexpr (MODE == 32) return 1.0 / x;
+  else if constexpr (MODE == 33) return x * relu_slope(p, y);
+  else if constexpr (MODE == 34) return relu(p, x);
+  else if constexpr (MODE == 35) return 1.0 / square_root(x);
+  else if constexpr (MODE == 36) return x * sigmoid(y) * sigmoid(-y);
+  else if constexpr (MODE == 37) return sigmoid(x);
+  else if constexpr (MODE == 38) return sine(x);
+  else if constexpr (MODE == 39) return x * sigmoid(p.softplus_beta * y);
+  else if constexpr (MODE == 40) return softplus(p.softplus_beta * x) / p.softplus_beta;
+  else if constexpr (MODE == 41) return square_root(x);
+  else if constexpr (MODE == 42) return x - y;
+  else if constexpr (MODE == 43) return x * swish_slope(p.swish_beta * y);
+  else if constexpr (MODE == 44) return x * sigmoid(p.swish_beta * x);
+  else if constexpr (MODE == 45) return tangent(x);
+  else if constexpr (MODE == 46) return tanh_backward(x, y);
+  else if constexpr (MODE == 47) return hyperbolic_tangent(x);
+  else return not_a_number();
+}
+
+// Modes of a few instructions, and the others: apart, so that those that only wait for memory
+// need few registers and many of their threads can wait at once.
+#define DNN_LIGHT_MODES(EACH)                                                                      \
+  EACH(1) EACH(2) EACH(3) EACH(4) EACH(5) EACH(6) EACH(7) EACH(8) EACH(9) EACH(10) EACH(11)        \
+  EACH(17) EACH(23) EACH(25) EACH(26) EACH(27) EACH(28) EACH(29) EACH(30) EACH(31) EACH(33)        \
+  EACH(34) EACH(42)
+#define DNN_HEAVY_MODES(EACH)                                                                      \
+  EACH(12) EACH(13) EACH(14) EACH(15) EACH(16) EACH(18) EACH(19) EACH(20) EACH(21) EACH(24)        \
+  EACH(32) EACH(35) EACH(36) EACH(37) EACH(38) EACH(39) EACH(40) EACH(41) EACH(43) EACH(44)        \
+  EACH(45) EACH(46) EACH(47)
+
 DNN_FN double pointwise(const PointwiseParams &p, double x, double y, double z) {
   switch (p.mode) {
-    case 1: return __builtin_fabs(x);
-    case 2: return x + y;
-    case 3: return x + y * y;
-    case 4: return z != 0.0 ? x : y;
-    case 5: return __builtin_ceil(x);
-    case 6: return truth(x == y);
-    case 7: return truth(x >= y);
-    case 8: return truth(x > y);
-    case 9: return truth(x <= y);
-    case 10: return truth(x < y);
-    case 11: return truth(x != y);
-    case 12: return x / y;
-    case 13: return x * (y > 0.0 ? 1.0 : p.elu_alpha * exponential(y));
-    case 14: return x > 0.0 ? x : p.elu_alpha * exponential_minus_one(x);
-    case 15: return error_function(x);
-    case 16: return exponential(x);
-    case 17: return __builtin_floor(x);
-    case 18: return x * gelu_tanh_slope(y);
-    case 19: return x * sigmoid(2.0 * gelu_argument(x));
-    case 20: return x * (normal_cdf(y) + y * normal_density(y));
-    case 21: return x * normal_cdf(x);
-    case 23: return x;
-    case 24: return logarithm(x);
-    case 25: return truth(x != 0.0 && y != 0.0);
-    case 26: return truth(x == 0.0);
-    case 27: return truth(x != 0.0 || y != 0.0);
-    case 28: return x > y || x != x ? x : y;
-    case 29: return x < y || x != x ? x : y;
-    case 30: return x * y;
-    case 31: return -x;
-    case 32: return 1.0 / x;
-    case 33: return x * relu_slope(p, y);
-    case 34: return relu(p, x);
-    case 35: return 1.0 / __builtin_sqrt(x);
-    case 36: return x * sigmoid(y) * sigmoid(-y);
-    case 37: return sigmoid(x);
-    case 38: return sine(x);
-    case 39: return x * sigmoid(p.softplus_beta * y);
-    case 40: return softplus(p.softplus_beta * x) / p.softplus_beta;
-    case 41: return __builtin_sqrt(x);
-    case 42: return x - y;
-    case 43: return x * swish_slope(p.swish_beta * y);
-    case 44: return x * sigmoid(p.swish_beta * x);
-    case 45: return tangent(x);
-    case 46: return tanh_backward(x, y);
-    case 47: return hyperbolic_tangent(x);
+#define DNN_CASE(mode) case mode: return value_of_mode<mode>(p, x, y, z);
+    DNN_LIGHT_MODES(DNN_CASE)
+    DNN_HEAVY_MODES(DNN_CASE)
+#undef DNN_CASE
     default: return not_a_number();
   }
 }
@@ -149,3 +170,42 @@ DNN_FN void pointwise_block(const PointwiseParams &p, Block block) {
     }
   }
 }
+
+// The same for VECTOR neighbours per thread, which lie side by side in the output and side by side
+// or in one place in every operand: one decision for all of them, and wide loads and stores. The
+// last thread may have fewer.
+DNN_FN Vector operand_vector(const PointwiseParams &p, u32 which, i64 at, u32 count) {
+  if (p.in_type[which] == CONSTANT) return repeated(p.constant[which]);
+  const bool beside = p.steps[which + 1].step[MAX_RANK - 1] != 0;
+  return load_vector(p.in[which], p.in_type[which], at, beside, count);
+}
+
+#define DNN_CASE(mode)                                                                             \
+  case mode:                                                                                       \
+    DNN_UNROLL                                                                                     \
+    for (u32 i = 0; i < VECTOR; ++i)                                                               \
+      x.v[i] = value_of_mode<mode>(p, x.v[i], y.v[i], z.v[i]);                                     \
+    break;
+#define DNN_VECTOR_BLOCK(name, MODES)                                                              \
+  DNN_FN void name(const PointwiseParams &p, Block block) {                                        \
+    DNN_THREADS(t) {                                                                               \
+      const u32 index = (block.x * DNN_BLOCK + t) * VECTOR;                                        \
+      if (index < p.walk.total) {                                                                  \
+        i64 at[4];                                                                                 \
+        offsets(p.walk, p.steps, index, at);                                                       \
+        const u32 count = p.walk.total - index < VECTOR ? p.walk.total - index : VECTOR;           \
+        Vector x = operand_vector(p, 0, at[1], count);                                             \
+        const Vector y = operand_vector(p, 1, at[2], count);                                       \
+        const Vector z = operand_vector(p, 2, at[3], count);                                       \
+        switch (p.mode) {                                                                          \
+          MODES(DNN_CASE)                                                                          \
+          default: x = repeated(not_a_number());                                                   \
+        }                                                                                          \
+        store_vector(p.out, p.out_type, at[0], x, count);                                          \
+      }                                                                                            \
+    }                                                                                              \
+  }
+DNN_VECTOR_BLOCK(pointwise_light_block, DNN_LIGHT_MODES)
+DNN_VECTOR_BLOCK(pointwise_heavy_block, DNN_HEAVY_MODES)
+#undef DNN_CASE
+#undef DNN_VECTOR_BLOCK

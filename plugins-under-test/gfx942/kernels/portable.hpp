@@ -21,11 +21,21 @@ struct Block {
   u32 x, y, z;
 };
 
-#if defined(__AMDGCN__) || defined(__NVPTX__) || defined(__CUDA_ARCH__)
+#if defined(__CUDACC_RTC__)  // NVRTC's own spellings
+#define DNN_GPU 1
+#define DNN_FN static __device__ __forceinline__
+#define DNN_SHARED static __shared__
+#define DNN_CONSTANT static __constant__ const
+#define DNN_GLOBAL(blocks) __global__ __launch_bounds__(256, blocks)
+#elif defined(__AMDGCN__) || defined(__NVPTX__) || defined(__CUDA_ARCH__)
 #define DNN_GPU 1
 #define DNN_FN static inline __attribute__((device)) __attribute__((always_inline))
 #define DNN_SHARED static __attribute__((shared))
 #define DNN_CONSTANT static __attribute__((constant)) const
+#define DNN_GLOBAL(blocks) __attribute__((global)) __attribute__((launch_bounds(256, blocks)))
+#endif
+
+#if defined(DNN_GPU)
 #define DNN_PRIVATE(type, name) type name
 #define DNN_MINE(name, t) name
 #define DNN_THREADS(t) if (const u32 t = thread_index(); true)
@@ -41,6 +51,10 @@ DNN_FN void barrier() {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
+#elif defined(__CUDACC_RTC__)
+DNN_FN u32 thread_index() { return threadIdx.x; }
+DNN_FN Block this_block() { return {blockIdx.x, blockIdx.y, blockIdx.z}; }
+DNN_FN void barrier() { __syncthreads(); }
 #else
 DNN_FN u32 thread_index() { return __nvvm_read_ptx_sreg_tid_x(); }
 DNN_FN Block this_block() {
@@ -52,11 +66,10 @@ DNN_FN void barrier() { __syncthreads(); }
 #define DNN_BARRIER() barrier()
 #define DNN_UNROLL _Pragma("unroll")
 
-#define DNN_KERNEL(name, Params, body)                                                             \
-  extern "C" __attribute__((global)) __attribute__((launch_bounds(256))) void name(                \
-      const Params p) {                                                                            \
-    body(p, this_block());                                                                         \
-  }
+// A kernel of which at least `blocks` blocks shall fit on a multiprocessor or compute unit.
+#define DNN_KERNEL_OF(blocks, name, Params, body)                                                  \
+  extern "C" DNN_GLOBAL(blocks) void name(const Params p) { body(p, this_block()); }
+#define DNN_KERNEL(name, Params, body) DNN_KERNEL_OF(1, name, Params, body)
 
 #else  // the host
 #define DNN_FN static inline __attribute__((always_inline))
@@ -72,14 +85,39 @@ DNN_FN void barrier() { __syncthreads(); }
 #define DNN_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-#define DNN_KERNEL(name, Params, body)                                                             \
+#define DNN_KERNEL(name, Params, body) DNN_KERNEL_OF(1, name, Params, body)
+#define DNN_KERNEL_OF(blocks, name, Params, body)                                                  \
   static void name(const void *p, u32 x, u32 y, u32 z) {                                           \
     body(*static_cast<const Params *>(p), Block{x, y, z});                                         \
   }
 #endif
 
-DNN_FN float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-DNN_FN double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#if defined(__CUDACC_RTC__)
+#define DNN_MATH(name) name
+DNN_FN float from_half(u16 bits) {
+  float v;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
+  return v;
+}
+DNN_FN u16 half_of(float v) {
+  u16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+  return bits;
+}
+#else
+#define DNN_MATH(name) __builtin_##name
+DNN_FN float from_half(u16 bits) { return (float)__builtin_bit_cast(_Float16, bits); }
+DNN_FN u16 half_of(float v) { return __builtin_bit_cast(u16, (_Float16)v); }
+#endif
+
+DNN_FN float fused(float a, float b, float c) { return DNN_MATH(fmaf)(a, b, c); }
+DNN_FN double fused(double a, double b, double c) { return DNN_MATH(fma)(a, b, c); }
+DNN_FN double absolute(double v) { return DNN_MATH(fabs)(v); }
+DNN_FN double square_root(double v) { return DNN_MATH(sqrt)(v); }
+DNN_FN double nearest(double v) { return DNN_MATH(rint)(v); }
+DNN_FN double ceiling(double v) { return DNN_MATH(ceil)(v); }
+DNN_FN double floored(double v) { return DNN_MATH(floor)(v); }
+DNN_FN double with_sign(double v, double sign) { return DNN_MATH(copysign)(v, sign); }
 
 DNN_FN u64 bits_of(double v) { return __builtin_bit_cast(u64, v); }
 DNN_FN u32 bits_of(float v) { return __builtin_bit_cast(u32, v); }

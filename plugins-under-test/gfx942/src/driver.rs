@@ -1,5 +1,6 @@
 //! The driver that this process has open, and the kernels loaded into its devices.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{self, NonNull};
@@ -11,6 +12,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::image;
 use crate::parameters::Kernel;
+use crate::rtc::Compiler;
 
 /// `RTLD_NOLOAD` of glibc, which has no portable name: succeeds only if the library is open.
 const RTLD_NOLOAD: i32 = 0x4;
@@ -25,6 +27,7 @@ pub(crate) struct Driver {
     library: String,
     /// By device number (HIP) or context (CUDA).
     modules: Mutex<BTreeMap<usize, Functions>>,
+    compiler: OnceLock<Result<Compiler, String>>,
 }
 
 /// The kernels of one module, in the order of [`Kernel::ALL`].
@@ -55,6 +58,15 @@ pub(crate) fn driver() -> Result<&'static Driver, Error> {
         .get_or_init(open)
         .as_ref()
         .map_err(|text| Error::internal(text.clone()))
+}
+
+/// Whether kernels can be made at run time.
+///
+/// # Errors
+/// Why not, in words for the one who asks why the engine declines.
+pub(crate) fn can_compile() -> Result<(), String> {
+    let driver = driver().map_err(|error| format!("{}; {}", image::MISSING, error.message))?;
+    driver.compiler().map(drop).map_err(|error| error.message)
 }
 
 fn open() -> Result<Driver, String> {
@@ -100,6 +112,7 @@ fn open_named(flavor: Flavor, name: &str, flags: i32) -> Result<Driver, String> 
         api: unsafe { Api::resolve(flavor, find) },
         library: name.to_owned(),
         modules: Mutex::new(BTreeMap::new()),
+        compiler: OnceLock::new(),
     })
 }
 
@@ -174,11 +187,9 @@ impl Driver {
             return Ok(*functions);
         }
         let mut module = ptr::null_mut();
-        let bytes = image::image(self.api.flavor);
-        call!(self, module_load(&raw mut module, bytes.as_ptr().cast())).map_err(|error| {
-            let by = image::COMPILER;
-            Error::internal(format!("{} (kernels by {by})", error.message))
-        })?;
+        let (bytes, by) = self.image()?;
+        call!(self, module_load(&raw mut module, bytes.as_ptr().cast()))
+            .map_err(|error| Error::internal(format!("{} (kernels by {by})", error.message)))?;
         let mut functions = Functions([ptr::null_mut(); Kernel::ALL.len()]);
         for (slot, kernel) in functions.0.iter_mut().zip(Kernel::ALL) {
             let name = kernel.name().as_ptr();
@@ -186,6 +197,69 @@ impl Driver {
         }
         modules.insert(context, functions);
         Ok(functions)
+    }
+
+    /// The kernels for the current device, and who made them.
+    fn image(&self) -> Result<(Cow<'static, [u8]>, String), Error> {
+        let arch = self.arch()?;
+        if let Some(image) = image::image(self.api.flavor, &arch) {
+            return Ok((image.into(), image::COMPILER.to_owned()));
+        }
+        let compiler = self.compiler()?;
+        let image = compiler
+            .image(&arch)
+            .map_err(|text| Error::internal(format!("no kernels for {arch}: {text}")))?;
+        Ok((image.into(), compiler.name().to_owned()))
+    }
+
+    /// The compiler that makes kernels at run time; opened once.
+    fn compiler(&self) -> Result<&Compiler, Error> {
+        let opened = self
+            .compiler
+            .get_or_init(|| Compiler::open(self.api.flavor, &self.library));
+        opened.as_ref().map_err(|text| {
+            let (flavor, names) = match self.api.flavor {
+                Flavor::Hip => ("gfx942", "hipRTC"),
+                Flavor::Cuda => ("sm_90", "NVRTC"),
+            };
+            Error::not_applicable(format!(
+                "no kernels: those of the build are for {flavor} (or {}), and {names} cannot \
+                 compile others: {text}",
+                image::MISSING
+            ))
+        })
+    }
+
+    /// The current device's architecture: `gfx942:sramecc+:xnack-`, `sm_90`.
+    fn arch(&self) -> Result<String, Error> {
+        use dnn_assay_abi::gpu::{cuda_attribute, hip_properties};
+        let mut device = 0;
+        if self.api.flavor == Flavor::Cuda {
+            call!(self, current_device_of_context(&raw mut device))?;
+            let (mut major, mut minor) = (0, 0);
+            let (of_major, of_minor) = (
+                cuda_attribute::CAPABILITY_MAJOR,
+                cuda_attribute::CAPABILITY_MINOR,
+            );
+            call!(self, attribute(&raw mut major, of_major, device))?;
+            call!(self, attribute(&raw mut minor, of_minor, device))?;
+            return Ok(format!("sm_{major}{minor}"));
+        }
+        call!(self, current_device(&raw mut device))?;
+        // Room for a later and larger structure; eight-byte words, because that is its alignment.
+        let mut words = [0u64; hip_properties::SIZE / 4];
+        call!(self, properties((&raw mut words).cast(), device))?;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let name = CStr::from_bytes_until_nul(&bytes[hip_properties::ARCH_NAME..]);
+        let name = name.map_err(|error| Error::internal(error.to_string()))?;
+        Ok(name.to_string_lossy().into_owned())
+    }
+
+    /// Copies from the device when the stream has come so far.
+    pub(crate) fn copy_back(&self, from: u64, to: &mut [u8], stream: Opaque) -> Result<(), Error> {
+        let (at, len) = (to.as_mut_ptr().cast(), to.len());
+        call!(self, copy_out(at, from, len, stream))?;
+        call!(self, stream_synchronize(stream))
     }
 
     /// Queues one kernel on `stream`. `parameters` is the kernel's one argument.

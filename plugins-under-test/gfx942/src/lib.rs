@@ -4,14 +4,18 @@
 //! One source of kernels (`kernels/`) is built for gfx942 and for sm_90; the driver is the HIP or
 //! CUDA library that the process has open already, else HIP. `DNN_ASSAY_GFX942_RUNTIME` (`hip`,
 //! `cuda`, or a library's path) overrides that. Each node is one to three launches on the
-//! handle's stream; intermediates lie in the workspace in f32, or in f64 where a graph has wide
+//! handle's stream; without built-in kernels they are compiled at run time by hipRTC or NVRTC.
+//! Intermediates lie in the workspace in f32, or in f64 where a graph has wide
 //! elements. Nothing waits for the device.
 
+mod cache;
 mod driver;
 mod image;
 mod lower;
 mod parameters;
 mod plan;
+mod rtc;
+mod trace;
 
 use std::ffi::CStr;
 
@@ -28,7 +32,7 @@ impl Engine for Gfx942Engine {
 
     fn supports(&self, graph: &Graph) -> Result<(), String> {
         if !image::is_built_in() {
-            return Err(image::MISSING.to_owned());
+            driver::can_compile()?;
         }
         lower::check(graph)
     }

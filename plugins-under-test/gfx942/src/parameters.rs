@@ -21,12 +21,16 @@ macro_rules! kernels {
 
 kernels! {
     Pointwise = c"dnn_pointwise",
+    PointwiseLight = c"dnn_pointwise_light",
+    PointwiseHeavy = c"dnn_pointwise_heavy",
     BatchnormInference = c"dnn_batchnorm_inference",
     BatchnormTraining = c"dnn_batchnorm_training",
     BatchnormBackward = c"dnn_batchnorm_backward",
     BatchnormBackwardSaved = c"dnn_batchnorm_backward_saved",
     BatchnormApply = c"dnn_batchnorm_apply",
+    BatchnormApplyVector = c"dnn_batchnorm_apply_vector",
     ConvF32 = c"dnn_conv_f32",
+    ConvLinear = c"dnn_conv_linear",
     ConvF64 = c"dnn_conv_f64",
     ConvSumF32 = c"dnn_conv_sum_f32",
     ConvSumF64 = c"dnn_conv_sum_f64",
@@ -34,6 +38,8 @@ kernels! {
 
 /// Axes of a [`Walk`].
 pub(crate) const MAX_RANK: usize = 6;
+/// Neighbours that a thread of the vector kernels treats.
+pub(crate) const VECTOR: usize = 4;
 /// Spatial axes.
 pub(crate) const AXES: usize = 3;
 
@@ -48,6 +54,15 @@ pub(crate) mod element {
     pub(crate) const I32: u32 = 6;
     pub(crate) const I64: u32 = 7;
     pub(crate) const CONSTANT: u32 = 8;
+
+    /// Bytes of an element that the kernels load in whole vectors; `None` for other types.
+    pub(crate) const fn vectored(kind: u32) -> Option<u64> {
+        match kind {
+            F32 => Some(4),
+            F16 | BF16 => Some(2),
+            _ => None,
+        }
+    }
 }
 
 #[repr(C)]
@@ -120,7 +135,7 @@ pub(crate) struct StatisticsParams {
     pub dy_channel: i64,
 }
 
-/// Bytes of a channel's coefficients: four doubles.
+/// Bytes of a channel's coefficients: four doubles, in four rows.
 pub(crate) const COEFFICIENTS: usize = 32;
 
 #[repr(C)]
@@ -133,7 +148,7 @@ pub(crate) struct ApplyParams {
     pub out_type: u32,
     pub x_type: u32,
     pub dy_type: u32,
-    pub unused: u32,
+    pub channels: u32,
     pub walk: Walk,
     pub steps: [Steps; 4],
 }
@@ -180,6 +195,45 @@ pub(crate) struct ConvParams {
     pub parts: u32,
     pub part: u32,
     pub unused: u32,
+}
+
+/// Parameters as bytes that do not depend on where things lie.
+macro_rules! without_addresses {
+    ($($type:ident: $($($part:ident).+)*;)*) => {$(
+        impl $type {
+            /// Its bytes, with 1 in place of every address that is not 0.
+            pub(crate) fn without_addresses(&self) -> Vec<u8> {
+                let mut p = self.clone();
+                $(p.$($part).+ = u64::from(p.$($part).+ != 0);)*
+                // SAFETY: the structure is made of numbers, without padding (the sizes below).
+                let bytes = unsafe {
+                    std::slice::from_raw_parts((&raw const p).cast::<u8>(), size_of::<Self>())
+                };
+                bytes.to_vec()
+            }
+        }
+    )*};
+}
+without_addresses! {
+    ApplyParams: out x dy coefficients;
+    ConvParams: a.base b.base out partial;
+    StatisticsParams: x dy coefficients mean.base inverse.base variance.base scale.base bias.base
+        previous_mean.base previous_variance.base next_mean.base next_variance.base dscale.base
+        dbias.base;
+}
+
+impl PointwiseParams {
+    /// As of the others.
+    pub(crate) fn without_addresses(&self) -> Vec<u8> {
+        let mut p = self.clone();
+        for address in p.inputs.iter_mut().chain([&mut p.out]) {
+            *address = u64::from(*address != 0);
+        }
+        // SAFETY: the structure is made of numbers, without padding (the sizes below).
+        let bytes =
+            unsafe { std::slice::from_raw_parts((&raw const p).cast::<u8>(), size_of::<Self>()) };
+        bytes.to_vec()
+    }
 }
 
 // The sizes that the compiled kernels have (a test reads them from the code object).

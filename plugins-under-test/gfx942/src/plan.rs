@@ -5,6 +5,7 @@ use dnn_assay_plugin_sdk::{Error, Execution, Plan};
 
 use crate::driver::{Driver, driver};
 use crate::lower::{Addresses, lower, workspace_bytes};
+use crate::trace;
 
 /// A plan: the driver has the kernels, and the workspace's size is known.
 pub(crate) struct GpuPlan {
@@ -36,7 +37,10 @@ impl Plan for GpuPlan {
         }
         let addresses = ExecutionAddresses(execution);
         for launch in lower(execution.graph(), &addresses, workspace)? {
-            launch.queue(self.driver, execution.stream())?;
+            match trace::file() {
+                None => launch.queue(self.driver, execution.stream())?,
+                Some(file) => trace::queue(&launch, self.driver, execution.stream(), file)?,
+            }
         }
         Ok(())
     }

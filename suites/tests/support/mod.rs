@@ -1,7 +1,7 @@
 //! A suite as test trials: one trial per operation and type, which runs its cases on the plugin
 //! under test, and one that asks how much of the plan the plugin takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -34,11 +34,14 @@ pub fn main(suite: &str) -> ExitCode {
     if !named {
         targets.extend(gfx942());
     }
-    let trials = targets
+    let mut all: Vec<Trial> = targets
         .iter()
         .flat_map(|target| trials(target, &suite))
         .collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    if let Some(mock) = targets.iter().find(|target| target.prefix == MOCK) {
+        all.push(trace(mock, &suite));
+    }
+    libtest_mimic::run(&arguments, all).exit_code()
 }
 
 fn refuse(message: &str) -> ExitCode {
@@ -114,6 +117,49 @@ fn compare_with_kept(target: &Target, ends: &[CaseEnd]) -> Result<(), Failed> {
     }
 }
 
+/// What the trials of the gfx942 plugin on the mock HIP runtime are called.
+const MOCK: &str = "gfx942-mock::";
+/// One in this many cases is traced: tracing copies everything back.
+const TRACED: usize = 40;
+
+/// Every launch of a sample of the suite reads and writes the same bits on the mock as on the H200:
+/// its line is among those of `fixtures/h200/full.trace`.
+fn trace(target: &Target, suite: &Arc<Suite>) -> Trial {
+    let (owned, suite) = (target.clone(), suite.clone());
+    let name = format!("{MOCK}trace");
+    let trial = Trial::test(name, move || {
+        // The full suite holds the smoke suite.
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/h200/full.trace");
+        let kept = std::fs::read_to_string(path)?;
+        let kept: BTreeSet<&str> = kept.lines().collect();
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("trace");
+        let sample = Suite {
+            name: suite.name.clone(),
+            cases: suite.cases.iter().step_by(TRACED).cloned().collect(),
+        };
+        let variable = format!("DNN_ASSAY_GFX942_TRACE={}", file.display());
+        let batch = Batch::judged(owned.plugin, sample)
+            .with(owned.arguments.to_vec())
+            .with(["--env".to_owned(), variable]);
+        run_batch(&batch)?;
+        let fresh = std::fs::read_to_string(file)?;
+        let fresh: BTreeSet<&str> = fresh.lines().collect();
+        let other: Vec<_> = fresh.difference(&kept).collect();
+        match other.first() {
+            None if fresh.is_empty() => Err("no launch was traced".into()),
+            None => Ok(()),
+            Some(line) => Err(format!(
+                "{} of {} launches are not in {path}, first {line}",
+                other.len(),
+                fresh.len()
+            )
+            .into()),
+        }
+    });
+    mark(trial, target.ignored.as_deref())
+}
+
 /// The gfx942 plugin twice: on the mock HIP runtime, and on the GPU that is here, if one is.
 fn gfx942() -> Vec<Target> {
     let Some(path) = built_in_file("libdnn_assay_gfx942_plugin.so") else {
@@ -130,7 +176,7 @@ fn gfx942() -> Vec<Target> {
     };
     let mock = Target {
         plugin,
-        prefix: "gfx942-mock::",
+        prefix: MOCK,
         arguments: &["--device", "mock-hip"],
         ignored: None,
         kept: Arc::new(kept_hashes()),

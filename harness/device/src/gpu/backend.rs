@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use dnn_assay_abi::gpu::{Address, Flavor, Opaque};
+use dnn_assay_abi::gpu::{Address, Flavor, NOT_READY, Opaque, SUCCESS};
 
 use super::driver::{Driver, call};
-use crate::backend::{DeviceBackend, DeviceError};
-use crate::layout::Slot;
+use super::gate::Gate;
+use crate::backend::{DeviceBackend, DeviceError, Held, Shortage};
+use crate::layout::{Role, Slot};
 use crate::map::ArenaMap;
 use crate::memory_kind::MemoryKind;
 
@@ -17,6 +19,12 @@ use crate::memory_kind::MemoryKind;
 const PAGE: u64 = 4096;
 /// Memory that is kept for the next case, bytes.
 const KEEP: usize = 512 << 20;
+/// Outputs of more bytes are not looked at while a stream is held.
+const LOOK: usize = 64 << 20;
+/// Holds that may end without a result; each may cost half a second.
+const DOUBTS: u32 = 3;
+/// How long another stream may take to come to an event of its own.
+const PROMPT: Duration = Duration::from_millis(200);
 
 /// Memory and a stream of one device, through a driver library.
 ///
@@ -28,9 +36,24 @@ pub struct GpuBackend {
     driver: Driver,
     kind: MemoryKind,
     stream: Opaque,
+    /// For looking at memory while the plugin's stream is held.
+    other: Opaque,
     placed: Vec<Placed>,
     spare: BTreeMap<usize, Vec<Address>>,
     spare_bytes: usize,
+    /// What the device's free memory lost by our allocations, bytes.
+    own: i64,
+    gate: Option<Hold>,
+    /// How often a hold may still end without a result; none where the driver cannot hold, or the
+    /// plugin was seen to wait inside an execution.
+    patience: u32,
+}
+
+#[derive(Debug)]
+struct Hold {
+    gate: Gate,
+    /// Recorded behind the gate.
+    event: Opaque,
 }
 
 #[derive(Debug)]
@@ -52,8 +75,10 @@ impl GpuBackend {
         let driver = Driver::open(flavor, library)?;
         driver.device_count()?;
         driver.select(number)?;
+        let can_hold = driver.api.launch_host.is_some();
         Ok(Self {
             stream: driver.new_stream()?,
+            other: driver.new_stream()?,
             driver,
             kind: match flavor {
                 Flavor::Hip => MemoryKind::Hip,
@@ -62,7 +87,23 @@ impl GpuBackend {
             placed: Vec::new(),
             spare: BTreeMap::new(),
             spare_bytes: 0,
+            own: 0,
+            gate: None,
+            patience: if can_hold { DOUBTS } else { 0 },
         })
+    }
+
+    /// Does `act` and counts what free memory lost by it as ours.
+    fn counted<T>(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        let before = self.driver.memory();
+        let result = act(self)?;
+        if let (Ok((before, _)), Ok((after, _))) = (before, self.driver.memory()) {
+            self.own += before as i64 - after as i64;
+        }
+        Ok(result)
     }
 
     fn take(&mut self, bytes: usize) -> Result<Address, DeviceError> {
@@ -70,23 +111,101 @@ impl GpuBackend {
             self.spare_bytes -= bytes;
             return Ok(address);
         }
-        match self.driver.allocate(bytes) {
+        self.counted(|this| match this.driver.allocate(bytes) {
             Ok(address) => Ok(address),
-            Err(_) if self.spare_bytes > 0 => {
-                self.free_spare()?;
-                self.driver.allocate(bytes)
+            Err(_) if this.spare_bytes > 0 => {
+                this.free_all()?;
+                this.driver.allocate(bytes)
             }
             Err(error) => Err(error),
-        }
+        })
     }
 
     fn free_spare(&mut self) -> Result<(), DeviceError> {
+        self.counted(Self::free_all)
+    }
+
+    fn free_all(&mut self) -> Result<(), DeviceError> {
         self.spare_bytes = 0;
         for address in std::mem::take(&mut self.spare).into_values().flatten() {
             call!(&self.driver, free(address))?;
         }
         Ok(())
     }
+
+    fn new_event(&self) -> Result<Opaque, DeviceError> {
+        let mut event = std::ptr::null_mut();
+        call!(&self.driver, event_create(&raw mut event, 0))?;
+        Ok(event)
+    }
+
+    /// Whether an event was reached; `None` where the driver cannot say.
+    fn is_reached(&self, event: Opaque) -> Option<bool> {
+        let query = self.driver.api.event_query?;
+        // SAFETY: an event of this driver.
+        match unsafe { query(event) } {
+            SUCCESS => Some(true),
+            NOT_READY => Some(false),
+            _ => None,
+        }
+    }
+
+    fn look(&self, hold: &Hold, map: &ArenaMap) -> Result<Held, DeviceError> {
+        if !hold.gate.is_shut() {
+            return Ok(Held::Waited);
+        }
+        let mark = self.new_event()?;
+        call!(&self.driver, event_record(mark, self.other))?;
+        let began = Instant::now();
+        while self.is_reached(mark) == Some(false) && began.elapsed() < PROMPT {
+            std::thread::yield_now();
+        }
+        let went_on = self.is_reached(mark);
+        call!(&self.driver, event_destroy(mark))?;
+        if went_on != Some(true) {
+            let held = hold.gate.is_shut();
+            return Ok(if held {
+                Held::OthersHeldUp
+            } else {
+                Held::Unknown
+            });
+        }
+        // Work on the default stream is over then; a stream of ours does not wait for that one.
+        call!(&self.driver, stream_synchronize(std::ptr::null_mut()))?;
+        let changed = self.changed_output(map)?;
+        // Only now is it known that the plugin's stream was held all the time.
+        let behind = self.is_reached(hold.event) == Some(false) && hold.gate.is_shut();
+        Ok(match changed {
+            _ if !behind => Held::Unknown,
+            Some(uid) => Held::Overtaken { uid },
+            None => Held::InOrder,
+        })
+    }
+
+    /// The first output whose memory is not as it was placed.
+    fn changed_output(&self, map: &ArenaMap) -> Result<Option<i64>, DeviceError> {
+        let mut left = LOOK;
+        for placed in &self.placed {
+            let bytes = region_bytes(&placed.slot);
+            if placed.slot.spec.role != Role::Output || bytes > left {
+                continue;
+            }
+            left -= bytes;
+            let mut now = vec![0u8; bytes];
+            let to = now.as_mut_ptr().cast();
+            call!(&self.driver, copy_out(to, placed.region, bytes, self.other))?;
+            call!(&self.driver, stream_synchronize(self.other))?;
+            if !map.region_equals(&placed.slot, &now) {
+                return Ok(Some(placed.slot.spec.uid));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Bytes that are allocated for a slot: its region, and room to align it.
+fn allocated_bytes(slot: &Slot) -> usize {
+    region_bytes(slot) + 2 * slot.spec.align.max(PAGE) as usize
 }
 
 fn region_bytes(slot: &Slot) -> usize {
@@ -112,6 +231,63 @@ impl DeviceBackend for GpuBackend {
         let placed = self.try_place(map, slot);
         self.let_go_unless(placed.is_ok());
         placed
+    }
+
+    fn shortage(&self, slots: &[Slot]) -> Result<Option<Shortage>, DeviceError> {
+        let device = |slot: &&Slot| slot.spec.role != Role::HostScalar && slot.spec.size > 0;
+        let needs: usize = slots.iter().filter(device).map(allocated_bytes).sum();
+        if needs <= self.spare_bytes {
+            return Ok(None);
+        }
+        let (free, _) = self.driver.memory()?;
+        let has = (free + self.spare_bytes) as u64;
+        let needs = needs as u64;
+        Ok((needs > has).then_some(Shortage { needs, has }))
+    }
+
+    fn hold(&mut self) -> Result<bool, DeviceError> {
+        if self.patience == 0 {
+            return Ok(false);
+        }
+        // What was placed is there before the hold.
+        self.synchronize()?;
+        let event = self.new_event()?;
+        let put = Gate::put(&self.driver, self.stream).and_then(|gate| {
+            call!(&self.driver, event_record(event, self.stream))?;
+            Ok(gate)
+        });
+        let Ok(gate) = put else {
+            // A driver without host functions can do everything else.
+            self.patience = 0;
+            call!(&self.driver, event_destroy(event))?;
+            return Ok(false);
+        };
+        self.gate = Some(Hold { gate, event });
+        Ok(true)
+    }
+
+    fn let_go(&mut self, map: &ArenaMap) -> Result<Held, DeviceError> {
+        let Some(hold) = self.gate.take() else {
+            return Ok(Held::Unknown);
+        };
+        let held = self.look(&hold, map);
+        hold.gate.open();
+        match held {
+            Ok(Held::Waited) => self.patience = 0,
+            Ok(Held::Unknown | Held::OthersHeldUp) | Err(_) => self.patience -= 1,
+            Ok(Held::InOrder | Held::Overtaken { .. }) => {}
+        }
+        call!(&self.driver, event_destroy(hold.event))?;
+        held
+    }
+
+    fn used_by_others(&self) -> Option<u64> {
+        let (free, total) = self.driver.memory().ok()?;
+        u64::try_from((total - free) as i64 - self.own).ok()
+    }
+
+    fn is_broken(&mut self) -> bool {
+        self.synchronize().is_err() || self.driver.memory().is_err()
     }
 
     fn synchronize(&mut self) -> Result<(), DeviceError> {
@@ -150,7 +326,7 @@ impl GpuBackend {
 
     fn try_place(&mut self, map: &ArenaMap, slot: &Slot) -> Result<*mut c_void, DeviceError> {
         let align = slot.spec.align.max(PAGE);
-        let bytes = region_bytes(slot) + 2 * align as usize;
+        let bytes = allocated_bytes(slot);
         let allocation = self.take(bytes)?;
         let region = allocation.next_multiple_of(align) + slot.region.start % align;
         self.placed.push(Placed {

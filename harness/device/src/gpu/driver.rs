@@ -23,6 +23,7 @@ fn missing(call: &str) -> DeviceError {
     DeviceError {
         call: call.to_owned(),
         text: "the library does not have this function".to_owned(),
+        status: None,
     }
 }
 
@@ -64,6 +65,7 @@ impl Driver {
         Err(DeviceError {
             call: format!("open the {} runtime", flavor.name()),
             text: texts.join("; "),
+            status: None,
         })
     }
 
@@ -103,6 +105,7 @@ impl Driver {
         Err(DeviceError {
             call: self.name_of(field).to_owned(),
             text: self.error_text(status),
+            status: Some(status),
         })
     }
 
@@ -136,6 +139,7 @@ impl Driver {
             return Err(DeviceError {
                 call: self.name_of("device_count").to_owned(),
                 text: "no device".to_owned(),
+                status: None,
             });
         }
         Ok(count as u32)

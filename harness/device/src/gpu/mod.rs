@@ -3,8 +3,11 @@
 
 mod backend;
 mod driver;
+mod gate;
+mod health;
 mod probe;
 
 pub use backend::GpuBackend;
 pub use driver::Driver;
-pub use probe::{DeviceReport, ProbeReport, probe};
+pub use health::{Counters, Health};
+pub use probe::{DeviceReport, ProbeReport, check_health, probe};

@@ -1,12 +1,13 @@
 //! What devices there are, asked in a process of its own: a broken driver may hang or abort.
 
 use std::ffi::{CStr, c_char};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dnn_assay_abi::gpu::{Flavor, cuda_attribute, hip_properties};
 use serde::{Deserialize, Serialize};
 
 use super::driver::{Driver, call};
+use super::health::Health;
 use crate::backend::DeviceError;
 
 /// One device.
@@ -24,6 +25,9 @@ pub struct DeviceReport {
     pub units: Option<u32>,
     /// Memory, bytes.
     pub memory: Option<u64>,
+    /// Errors, users, partition modes.
+    #[serde(default)]
+    pub health: Health,
 }
 
 /// What a driver library says, or why it says nothing.
@@ -35,6 +39,9 @@ pub struct ProbeReport {
     pub driver: Option<i32>,
     /// Version of the HIP runtime, as the library counts.
     pub runtime: Option<i32>,
+    /// Version of ROCm, as its folder says.
+    #[serde(default)]
+    pub rocm: Option<String>,
     /// The devices.
     pub devices: Vec<DeviceReport>,
     /// Why there is none.
@@ -60,6 +67,9 @@ fn fill(
     let count = driver.device_count();
     report.driver = number(|out| call!(&driver, driver_version(out)));
     report.runtime = number(|out| call!(&driver, runtime_version(out)));
+    if flavor == Flavor::Hip {
+        report.rocm = rocm_version();
+    }
     for index in 0..count? {
         report.devices.push(describe(&driver, index as i32));
     }
@@ -74,18 +84,62 @@ fn describe(driver: &Driver, device: i32) -> DeviceReport {
         Flavor::Hip => hip_arch(driver, device),
         Flavor::Cuda => cuda_arch(driver, device),
     };
+    let pci = text(|out, len| call!(driver, pci_bus_id(out, len, device)));
+    let health = pci.as_deref().map(|pci| Health::of(driver.api.flavor, pci));
     DeviceReport {
+        health: health.unwrap_or_default(),
         name: text(|out, len| call!(driver, device_name(out, len, device))),
         arch,
         units,
         uuid: call!(driver, uuid(&raw mut uuid, device))
             .ok()
             .map(|()| uuid.iter().map(|byte| format!("{byte:02x}")).collect()),
-        pci: text(|out, len| call!(driver, pci_bus_id(out, len, device))),
+        pci,
         memory: call!(driver, total_memory(&raw mut memory, device))
             .ok()
             .map(|()| memory as u64),
     }
+}
+
+/// `7.1.0` of `/opt/rocm/.info/version`, or where `ROCM_PATH` points.
+fn rocm_version() -> Option<String> {
+    let root = std::env::var_os("ROCM_PATH").map_or_else(|| "/opt/rocm".into(), PathBuf::from);
+    let text = std::fs::read_to_string(root.join(".info/version")).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Whether the device that this process sees as number 0 takes memory, copies and waits. Runs
+/// foreign code in this process.
+///
+/// # Errors
+/// What does not work.
+pub fn check_health(flavor: Flavor, library: Option<&Path>) -> Result<(), DeviceError> {
+    const BYTES: usize = 4096;
+    let driver = Driver::open(flavor, library)?;
+    driver.device_count()?;
+    driver.select(0)?;
+    let stream = driver.new_stream()?;
+    let address = driver.allocate(BYTES)?;
+    let sent: Vec<u8> = (0..BYTES).map(|i| (i % 251) as u8).collect();
+    let mut back = vec![0u8; BYTES];
+    call!(
+        &driver,
+        copy_in(address, sent.as_ptr().cast(), BYTES, stream)
+    )?;
+    call!(
+        &driver,
+        copy_out(back.as_mut_ptr().cast(), address, BYTES, stream)
+    )?;
+    call!(&driver, stream_synchronize(stream))?;
+    call!(&driver, free(address))?;
+    if back == sent {
+        return Ok(());
+    }
+    Err(DeviceError {
+        call: "a copy there and back".to_owned(),
+        text: "other bytes came back than were sent".to_owned(),
+        status: None,
+    })
 }
 
 fn hip_arch(driver: &Driver, device: i32) -> (Option<String>, Option<u32>) {

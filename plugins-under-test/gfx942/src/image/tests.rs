@@ -3,6 +3,7 @@
 use std::mem::size_of;
 
 use goblin::elf::{Elf, Sym};
+use rmpv::Value;
 
 use super::{GFX942, MISSING, SM_90, is_built_in};
 use crate::parameters::{ApplyParams, ConvParams, Kernel, PointwiseParams, StatisticsParams};
@@ -37,11 +38,15 @@ fn descriptor(elf: &Elf<'_>, symbol: &Sym) -> Descriptor {
 
 fn parameter_bytes(kernel: Kernel) -> usize {
     match kernel {
-        Kernel::Pointwise => size_of::<PointwiseParams>(),
-        Kernel::BatchnormApply => size_of::<ApplyParams>(),
-        Kernel::ConvF32 | Kernel::ConvF64 | Kernel::ConvSumF32 | Kernel::ConvSumF64 => {
-            size_of::<ConvParams>()
+        Kernel::Pointwise | Kernel::PointwiseLight | Kernel::PointwiseHeavy => {
+            size_of::<PointwiseParams>()
         }
+        Kernel::BatchnormApply | Kernel::BatchnormApplyVector => size_of::<ApplyParams>(),
+        Kernel::ConvF32
+        | Kernel::ConvLinear
+        | Kernel::ConvF64
+        | Kernel::ConvSumF32
+        | Kernel::ConvSumF64 => size_of::<ConvParams>(),
         _ => size_of::<StatisticsParams>(),
     }
 }
@@ -98,4 +103,117 @@ fn the_ptx_has_every_kernel_and_calls_nothing_outside() {
         assert!(!line.starts_with("call"), "{line}");
         assert!(!line.starts_with(".local"), "{line}");
     }
+}
+
+/// What the object's metadata says of a kernel (`NT_AMDGPU_METADATA`, LLVM's AMDGPU usage guide).
+struct Metadata(Value);
+
+impl Metadata {
+    fn all() -> Vec<Self> {
+        const NT_AMDGPU_METADATA: u32 = 32;
+        let elf = Elf::parse(GFX942).unwrap();
+        let notes = elf.iter_note_headers(GFX942).unwrap();
+        let note = notes
+            .map(Result::unwrap)
+            .find(|note| note.n_type == NT_AMDGPU_METADATA && note.name.starts_with("AMDGPU"));
+        let root = rmpv::decode::read_value(&mut note.unwrap().desc).unwrap();
+        let kernels = Self(root).get("amdhsa.kernels").as_array().unwrap().clone();
+        kernels.into_iter().map(Self).collect()
+    }
+
+    fn get(&self, name: &str) -> Value {
+        let fields = self.0.as_map().unwrap();
+        let field = fields.iter().find(|(key, _)| key.as_str() == Some(name));
+        field.map_or(Value::Nil, |(_, value)| value.clone())
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        let value = self.get(name);
+        value.as_u64().unwrap_or_else(|| panic!("{name}: {value}"))
+    }
+
+    fn name(&self) -> String {
+        self.get(".name").as_str().unwrap().to_owned()
+    }
+}
+
+/// Kernels that large cases spend their time in.
+const HOT: &[Kernel] = &[
+    Kernel::PointwiseLight,
+    Kernel::PointwiseHeavy,
+    Kernel::BatchnormApplyVector,
+    Kernel::ConvLinear,
+    Kernel::ConvF32,
+];
+
+#[test]
+fn the_metadata_names_every_kernel_its_one_argument_and_what_it_uses() {
+    if skipped() {
+        return;
+    }
+    let all = Metadata::all();
+    let names: Vec<String> = all.iter().map(Metadata::name).collect();
+    for &kernel in Kernel::ALL {
+        let name = kernel.name().to_str().unwrap();
+        let at = names.iter().position(|found| found == name);
+        let found = &all[at.unwrap_or_else(|| panic!("no {name}"))];
+        let arguments = found.get(".args");
+        let arguments = arguments.as_array().unwrap();
+        assert_eq!(arguments.len(), 1, "{name}: hidden arguments");
+        let argument = Metadata(arguments[0].clone());
+        assert_eq!(
+            argument.get(".value_kind").as_str(),
+            Some("by_value"),
+            "{name}"
+        );
+        assert_eq!(
+            argument.number(".size") as usize,
+            parameter_bytes(kernel),
+            "{name}"
+        );
+        let bytes = found.number(".kernarg_segment_size") as usize;
+        assert_eq!(bytes, parameter_bytes(kernel), "{name}");
+        // Two blocks of 256 threads per compute unit: 256 registers for each lane of four SIMDs
+        // that hold two waves each, and half of 64 KiB.
+        let registers = found.number(".vgpr_count") + found.number(".agpr_count");
+        assert!(registers <= 256, "{name}: {registers} registers");
+        assert!(
+            found.number(".group_segment_fixed_size") <= 32 << 10,
+            "{name}"
+        );
+        assert_eq!(found.number(".wavefront_size"), 64, "{name}");
+        if HOT.contains(&kernel) {
+            assert_eq!(
+                found.number(".private_segment_fixed_size"),
+                0,
+                "{name}: scratch"
+            );
+            assert_eq!(found.number(".vgpr_spill_count"), 0, "{name}: spills");
+        }
+    }
+    assert_eq!(names.len(), Kernel::ALL.len());
+}
+
+#[test]
+fn the_same_source_gives_the_same_object_byte_for_byte() {
+    use std::process::Command;
+    #[allow(dead_code, missing_docs, reason = "shared with the build script")]
+    mod flags {
+        include!("../../flags.rs");
+    }
+    if skipped() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("again.hsaco");
+    let status = Command::new(env!("DNN_ASSAY_KERNELS_CLANG"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(flags::GFX942)
+        .args(flags::COMMON)
+        .args(["kernels/kernels.cpp", "-o"])
+        .arg(&target)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert!(std::fs::read(&target).unwrap() == GFX942, "another object");
 }

@@ -8,9 +8,12 @@ use dnn_assay_plugin_sdk::Error;
 
 use super::memory::Memory;
 use super::view::View;
-use super::walk::{Order, walk};
+use super::walk::{Order, goes_in_vectors, walk};
 use super::{Launch, Parameters, blocks};
-use crate::parameters::{AXES, ApplyParams, COEFFICIENTS, ChannelValues, Kernel, StatisticsParams};
+use crate::parameters::{
+    AXES, ApplyParams, COEFFICIENTS, ChannelValues, Kernel, MAX_RANK, StatisticsParams, VECTOR,
+    element,
+};
 
 /// Epsilon of a backward pass that recomputes its statistics: the node carries none.
 const DEFAULT_EPSILON: f64 = 1e-5;
@@ -115,7 +118,7 @@ fn statistics(x: &View, memory: &mut Memory<'_>) -> Result<StatisticsParams, Err
     Ok(StatisticsParams {
         x: x.address,
         x_type: x.kind,
-        coefficients: memory.scratch(channels * COEFFICIENTS)?,
+        coefficients: memory.scratch(channels.next_multiple_of(VECTOR) * COEFFICIENTS)?,
         channels: channels as u32,
         count: (total / channels) as u32,
         extents: x.spatial_dims().map(|dim| dim as u32),
@@ -154,6 +157,17 @@ fn normalise(
         per_channel,
     ];
     let (walk, steps) = walk(&out.dims, &strides, Order::Memory)?;
+    let mut rows = vec![
+        (out.address, out.kind, steps[0]),
+        (x.address, x.kind, steps[1]),
+    ];
+    rows.extend(dy.map(|dy| (dy.address, dy.kind, steps[2])));
+    let beside = rows.iter().all(|row| row.2[MAX_RANK - 1] == 1);
+    let (apply_kernel, each) = if beside && goes_in_vectors(&walk, &rows) {
+        (Kernel::BatchnormApplyVector, VECTOR)
+    } else {
+        (Kernel::BatchnormApply, 1)
+    };
     let apply = ApplyParams {
         out: out.address,
         out_type: out.kind,
@@ -162,7 +176,7 @@ fn normalise(
         dy: dy.map_or(0, |dy| dy.address),
         dy_type: dy.map_or(0, |dy| dy.kind),
         coefficients: p.coefficients,
-        unused: 0,
+        channels: p.channels,
         walk,
         steps,
     };
@@ -170,15 +184,40 @@ fn normalise(
         Kernel::BatchnormInference => blocks(p.channels as usize),
         _ => p.channels,
     };
+    let reads = [Some(x), dy].into_iter().flatten().cloned();
+    let row = i64::from(p.channels).max(1);
+    let stride = (p.channels as usize).next_multiple_of(VECTOR) as i64;
+    let coefficients = View::of(p.coefficients, element::F64, [4, row], [stride, 1]);
+    let values = |all: &[&ChannelValues]| -> Vec<View> {
+        let view = |v: &&ChannelValues| View::of(v.base, v.kind, [row], [v.step]);
+        all.iter().map(view).collect()
+    };
+    let given = [&p.mean, &p.inverse, &p.variance, &p.scale, &p.bias];
+    let previous = [&p.previous_mean, &p.previous_variance];
+    let made = [&p.next_mean, &p.next_variance, &p.dscale, &p.dbias];
+    let statistics = [&p.mean, &p.inverse];
+    let (inputs, outputs) = match kernel {
+        // Training makes the mean and the inverse deviation.
+        Kernel::BatchnormTraining => (values(&given[3..]), values(&statistics)),
+        _ => (values(&given), Vec::new()),
+    };
+    let of_statistics = match kernel {
+        Kernel::BatchnormInference => Vec::new(),
+        _ => reads.clone().collect(),
+    };
     launches.push(Launch {
         kernel,
         grid: [grid, 1, 1],
+        reads: [of_statistics, inputs, values(&previous)].concat(),
+        writes: [vec![coefficients.clone()], outputs, values(&made)].concat(),
         parameters: Parameters::Statistics(Box::new(p)),
     });
     launches.push(Launch {
-        kernel: Kernel::BatchnormApply,
-        grid: [blocks(out.count()?), 1, 1],
+        kernel: apply_kernel,
+        grid: [blocks(out.count()?.div_ceil(each)), 1, 1],
         parameters: Parameters::Apply(Box::new(apply)),
+        reads: reads.chain([coefficients]).collect(),
+        writes: vec![out.clone()],
     });
     Ok(())
 }

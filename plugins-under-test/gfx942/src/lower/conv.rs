@@ -19,6 +19,11 @@ const MANY_BLOCKS: usize = 512;
 /// Largest extent of a grid along y and z.
 const MAX_GRID: usize = 65_535;
 
+/// Rows of a tile of `kernels/conv_linear.hpp`.
+const LINEAR_ROWS: usize = 256;
+/// Extents that it takes are below.
+const LINEAR_EXTENT: i64 = 1 << 28;
+
 /// Tensors and window of a convolution, spatial axes aligned at the last of three.
 struct Conv {
     x: View,
@@ -286,24 +291,70 @@ fn multiply(
         let bytes = parts * elements * if wide { 8 } else { 4 };
         p.partial = memory.scratch(bytes)?;
     }
+    let all = [&conv.x, &conv.w, &conv.y];
+    let inputs: Vec<View> = all
+        .into_iter()
+        .filter(|view| view.address != out.address)
+        .cloned()
+        .collect();
+    let kind = if wide { element::F64 } else { element::F32 };
+    let partial = View::of(p.partial, kind, [(parts * elements) as i64], [1]);
+    let made = if parts > 1 { &partial } else { out };
     let [main, sum] = if wide {
         [Kernel::ConvF64, Kernel::ConvSumF64]
     } else {
         [Kernel::ConvF32, Kernel::ConvSumF32]
     };
+    let (main, tall) = if is_linear(&p, conv) {
+        (Kernel::ConvLinear, rows.div_ceil(LINEAR_ROWS))
+    } else {
+        (main, tiles[0])
+    };
     launches.push(Launch {
         kernel: main,
-        grid: [tiles[0] as u32, tiles[1] as u32, (groups * parts) as u32],
+        grid: [tall as u32, tiles[1] as u32, (groups * parts) as u32],
         parameters: Parameters::Conv(Box::new(p.clone())),
+        reads: inputs,
+        writes: vec![made.clone()],
     });
     if parts > 1 {
         launches.push(Launch {
             kernel: sum,
             grid: [blocks(elements), 1, 1],
             parameters: Parameters::Conv(Box::new(p)),
+            reads: vec![partial],
+            writes: vec![out.clone()],
         });
     }
     Ok(())
+}
+
+/// Whether `kernels/conv_linear.hpp` can do it: floats, no divisors, offsets that 32 bits hold and
+/// positions that 28 do.
+fn is_linear(p: &ConvParams, conv: &Conv) -> bool {
+    let views = [&conv.x, &conv.w, &conv.y];
+    let span = |view: &View| -> Option<i64> {
+        let axes = view.dims.iter().zip(&view.strides);
+        axes.map(|(dim, stride)| (dim - 1).checked_mul(stride.abs()))
+            .try_fold(0i64, |sum, step| sum.checked_add(step?))
+    };
+    let small = |view: &&View| {
+        span(view).is_some_and(|span| span < i64::from(i32::MAX))
+            && view.dims.iter().all(|dim| *dim < LINEAR_EXTENT)
+    };
+    let windows = [conv.pre, conv.stride, conv.dilation];
+    let reach = |a: usize| {
+        let steps = conv.filter[a].checked_mul(conv.dilation[a])?;
+        steps.checked_add(conv.output[a].checked_mul(conv.stride[a])?)
+    };
+    p.a.divisor == [1; AXES]
+        && p.b.divisor == [1; AXES]
+        && views
+            .iter()
+            .all(|view| element::vectored(view.kind).is_some())
+        && views.iter().all(small)
+        && windows.iter().flatten().all(|n| n.abs() < LINEAR_EXTENT)
+        && (0..AXES).all(|a| reach(a).is_some_and(|reach| reach < LINEAR_EXTENT))
 }
 
 /// In how many parts a product is added up, and how deep each is: from the shape alone.

@@ -7,6 +7,8 @@ mod pointwise;
 mod view;
 mod walk;
 
+use std::borrow::Cow;
+
 use dnn_assay_abi::RawStream;
 use dnn_assay_graph::{Attributes, DataType, Graph};
 use dnn_assay_plugin_sdk::Error;
@@ -16,13 +18,18 @@ use crate::parameters::{ApplyParams, ConvParams, Kernel, PointwiseParams, Statis
 
 pub(crate) use memory::Addresses;
 use memory::Memory;
+pub(crate) use view::View;
 
 /// One kernel on a grid with its parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     kernel: Kernel,
-    grid: [u32; 3],
+    pub(crate) grid: [u32; 3],
     parameters: Parameters,
+    /// What it reads; an address of 0 is nothing.
+    pub(crate) reads: Vec<View>,
+    /// What it writes.
+    pub(crate) writes: Vec<View>,
 }
 
 #[derive(Clone, Debug)]
@@ -34,6 +41,21 @@ enum Parameters {
 }
 
 impl Launch {
+    /// The kernel's symbol.
+    pub(crate) fn name(&self) -> Cow<'static, str> {
+        self.kernel.name().to_string_lossy()
+    }
+
+    /// The bytes of the parameters with 1 in place of every address that is not 0.
+    pub(crate) fn arguments(&self) -> Vec<u8> {
+        match &self.parameters {
+            Parameters::Pointwise(p) => p.without_addresses(),
+            Parameters::Statistics(p) => p.without_addresses(),
+            Parameters::Apply(p) => p.without_addresses(),
+            Parameters::Conv(p) => p.without_addresses(),
+        }
+    }
+
     /// Queues it.
     pub(crate) fn queue(&self, driver: &Driver, stream: RawStream) -> Result<(), Error> {
         let (kernel, grid) = (self.kernel, self.grid);

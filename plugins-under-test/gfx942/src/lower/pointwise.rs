@@ -6,9 +6,9 @@ use dnn_assay_graph::semantics::{self, Parameters as Given};
 use dnn_assay_plugin_sdk::Error;
 
 use super::memory::Memory;
-use super::walk::{Order, walk};
+use super::walk::{Order, goes_in_vectors, walk};
 use super::{Launch, Parameters, blocks};
-use crate::parameters::{Kernel, MAX_RANK, PointwiseParams, element};
+use crate::parameters::{Kernel, MAX_RANK, PointwiseParams, VECTOR, element};
 
 pub(super) fn pointwise(
     a: &PointwiseAttributes,
@@ -38,6 +38,7 @@ pub(super) fn pointwise(
         vec![0; rank],
         vec![0; rank],
     ];
+    let mut reads = Vec::new();
     let index = a.operation == PointwiseMode::GenIndex;
     let uids = [
         Some(a.in_0_tensor_uid),
@@ -54,6 +55,7 @@ pub(super) fn pointwise(
             return Err(Error::not_applicable("SIN and TAN of f64"));
         }
         strides[i + 1] = operand.broadcast(rank);
+        reads.push(operand.clone());
         p.inputs[i] = operand.address;
         p.in_type[i] = operand.kind;
         p.constant[i] = operand.constant;
@@ -63,12 +65,39 @@ pub(super) fn pointwise(
     if index {
         p.axis = (MAX_RANK - rank) as u32 + given.axis.unwrap_or(0) as u32;
     }
+    let (kernel, threads) = kernel(a.operation, &p, count);
     launches.push(Launch {
-        kernel: Kernel::Pointwise,
-        grid: [blocks(count), 1, 1],
+        kernel,
+        grid: [blocks(threads), 1, 1],
         parameters: Parameters::Pointwise(Box::new(p)),
+        reads,
+        writes: vec![out],
     });
     Ok(())
+}
+
+/// The kernel, and how many threads it takes.
+fn kernel(mode: PointwiseMode, p: &PointwiseParams, count: usize) -> (Kernel, usize) {
+    let mut rows = vec![(p.out, p.out_type, p.steps[0])];
+    for i in 0..3 {
+        if p.in_type[i] != element::CONSTANT {
+            rows.push((p.inputs[i], p.in_type[i], p.steps[i + 1]));
+        }
+    }
+    if mode == PointwiseMode::GenIndex || !goes_in_vectors(&p.walk, &rows) {
+        return (Kernel::Pointwise, count);
+    }
+    let kernel = if is_light(mode) {
+        Kernel::PointwiseLight
+    } else {
+        Kernel::PointwiseHeavy
+    };
+    (kernel, count.div_ceil(VECTOR))
+}
+
+/// The modes of `DNN_LIGHT_MODES` in `kernels/pointwise.hpp`.
+fn is_light(mode: PointwiseMode) -> bool {
+    matches!(mode.number(), 1..=11 | 17 | 23 | 25..=31 | 33 | 34 | 42)
 }
 
 /// Functions whose reduction of large arguments is made for those that f32 can hold.

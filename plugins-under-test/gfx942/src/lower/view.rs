@@ -6,7 +6,7 @@ use crate::parameters::{AXES, ChannelValues};
 
 /// An address with extents and strides in elements, or a constant.
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(crate) struct View {
     pub address: u64,
     pub kind: u32,
     pub dims: Vec<i64>,
@@ -37,6 +37,22 @@ impl View {
             }
         }
         strides
+    }
+
+    /// Elements of a kernel's parameters.
+    pub(super) fn of<const N: usize>(
+        address: u64,
+        kind: u32,
+        dims: [i64; N],
+        strides: [i64; N],
+    ) -> Self {
+        Self {
+            address,
+            kind,
+            dims: dims.to_vec(),
+            strides: strides.to_vec(),
+            constant: 0.0,
+        }
     }
 
     /// One value per channel.

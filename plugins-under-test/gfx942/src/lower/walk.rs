@@ -2,7 +2,7 @@
 
 use dnn_assay_plugin_sdk::Error;
 
-use crate::parameters::{MAX_RANK, Steps, Walk};
+use crate::parameters::{MAX_RANK, Steps, VECTOR, Walk, element};
 
 /// Whether axes may be reordered and merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,30 @@ pub(super) fn walk<const N: usize>(
     Ok((walk, steps))
 }
 
+/// An operand of a vector kernel: address, element type, steps.
+pub(super) type Row = (u64, u32, Steps);
+
+/// Whether [`VECTOR`] neighbours of the walk are neighbours in the first operand, the output, and
+/// neighbours or one element in the others, and whole vectors of them aligned.
+pub(super) fn goes_in_vectors(walk: &Walk, operands: &[Row]) -> bool {
+    let inner = MAX_RANK - 1;
+    let several = walk.rank > 1;
+    let fits = |&(address, kind, steps): &Row| {
+        let Some(size) = element::vectored(kind) else {
+            return true;
+        };
+        let whole = VECTOR as i64;
+        steps[inner] == 0
+            || address % (size * VECTOR as u64) == 0
+                && (!several || steps[..inner].iter().all(|step| step % whole == 0))
+    };
+    walk.rank > 0
+        && operands.first().is_some_and(|out| out.2[inner] == 1)
+        && operands.iter().all(|row| matches!(row.2[inner], 0 | 1))
+        && (!several || walk.dims[inner] as usize % VECTOR == 0)
+        && operands.iter().all(fits)
+}
+
 /// An axis merges into the one before it where every operand steps over both as over one.
 fn merged<const N: usize>(axes: &[(i64, [i64; N])]) -> Vec<(i64, [i64; N])> {
     let mut out: Vec<(i64, [i64; N])> = Vec::new();
@@ -91,5 +115,26 @@ mod tests {
     fn seven_axes_that_cannot_be_merged_are_declined() {
         let gaps: Vec<i64> = (0..7).rev().map(|axis| 3i64.pow(axis)).collect();
         assert!(walk(&[2; 7], &[gaps], Order::Memory).is_err());
+    }
+
+    #[test]
+    fn vectors_need_neighbours_whole_rows_and_alignment() {
+        let of =
+            |dims: &[i64], strides: [Vec<i64>; 2]| walk(dims, &strides, Order::Memory).unwrap();
+        let rows = |steps: [Steps; 2], address| steps.map(|steps| (address, element::F32, steps));
+        let (flat, steps) = of(&[3, 5], [vec![5, 1], vec![5, 1]]);
+        assert!(goes_in_vectors(&flat, &rows(steps, 16)));
+        assert!(!goes_in_vectors(&flat, &rows(steps, 8)), "half a vector");
+        let (bias, steps) = of(&[2, 3, 8], [vec![24, 8, 1], vec![0, 1, 0]]);
+        assert!(goes_in_vectors(&bias, &rows(steps, 16)));
+        let (odd, steps) = of(&[2, 3, 7], [vec![21, 7, 1], vec![0, 1, 0]]);
+        assert!(!goes_in_vectors(&odd, &rows(steps, 16)), "rows of seven");
+        let (gaps, steps) = of(&[4, 8], [vec![9, 1], vec![8, 1]]);
+        assert!(!goes_in_vectors(&gaps, &rows(steps, 16)), "rows nine apart");
+        let (turned, steps) = of(&[4, 8], [vec![8, 1], vec![1, 4]]);
+        assert!(
+            !goes_in_vectors(&turned, &rows(steps, 16)),
+            "a transposed operand"
+        );
     }
 }
