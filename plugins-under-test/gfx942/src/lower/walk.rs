@@ -70,7 +70,7 @@ pub(super) fn goes_in_vectors(walk: &Walk, operands: &[Row]) -> bool {
     walk.rank > 0
         && operands.first().is_some_and(|out| out.2[inner] == 1)
         && operands.iter().all(|row| matches!(row.2[inner], 0 | 1))
-        && (!several || walk.dims[inner] as usize % VECTOR == 0)
+        && (!several || (walk.dims[inner] as usize).is_multiple_of(VECTOR))
         && operands.iter().all(fits)
 }
 
