@@ -189,7 +189,8 @@ pub fn write_markdown(power: &Power, out: &mut dyn Write) -> io::Result<()> {
          did. `table` and `rms` are the same outputs judged by hipDNN's tolerances and by\n\
          MIOpenDriver's root mean square; a blank is an operation for which they have no number.\n\n\
          One mutant for each check runs with every change (`harness/tests/power.rs`); `.ci/nightly`\n\
-         makes the whole table and fails where it is not this page.\n"
+         makes the whole table, which takes about a minute and a half on two busy cores (five minutes\n\
+         are allowed), and fails where it is not this page.\n"
     )?;
     writeln!(out, "{}.\n", sums(power))?;
     writeln!(

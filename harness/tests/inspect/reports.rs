@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use dnn_assay::exit::Exit;
+use dnn_assay::plan::{BUILTIN_CPU, built_in_file};
 use roxmltree::{Document, Node};
 
-use crate::plugins::{as_told, plain, scripted, with_helper};
+use crate::plugins::{as_told, compile, plain, scripted, with_helper};
 use crate::support::run;
 
 /// The first two lines below the verdict say what to write and with what to link.
@@ -168,4 +169,20 @@ fn folders_mean_every_plugin_in_them() {
         Exit::Failed,
         &["one.so: ", "two.so: ", "have the same content"],
     );
+}
+
+/// What the documentation counts as files without a fault, as far as they are plugins of this
+/// repository.
+#[test]
+fn plugins_of_this_repository_have_no_finding() {
+    let builtin = built_in_file(BUILTIN_CPU).unwrap();
+    let source = "{}/plugins-under-test/c-example/c_plugin.c";
+    let flags = format!("-std=c11 -O2 -fPIC -shared -fvisibility=hidden {source}");
+    let example = compile("cc", "c_plugin.so", &flags);
+    for plugin in [builtin, example, scripted()] {
+        let ran = run(&["inspect", plugin.to_str().unwrap()]);
+        ran.expect(Exit::Ok, &["exit 0: no error"]);
+        let quiet = !ran.out.contains("ERROR") && !ran.out.contains("warning");
+        assert!(quiet, "{}", ran.out);
+    }
 }

@@ -63,6 +63,9 @@ A leak is what grows in nine of ten rounds after 20 rounds of warm-up, with the 
 taken off, and on a device the growth of a process that only initialised the same GPU library and moved
 the same buffers. A heuristic plugin is named, its symbols are checked, and nothing of it is executed.
 
+On the built-in CPU plugin all checks take half a second of processor time and one to two seconds on a
+machine with two busy cores; ten seconds are allowed (`time dnn-assay conform --builtin`).
+
 This page is made by `dnn-assay conform --list --format markdown`; a test holds it to the checks.
 
 | check | level | what must hold, and why |

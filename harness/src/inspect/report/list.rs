@@ -63,6 +63,21 @@ and one that matches nothing is pointed out. `--arch TARGET` stands for the key 
 `--write-baseline FILE` writes a policy with an exception for every error and warning of today. Give it as
 `--policy` and only what is new counts; its diff is what to review.
 
+## Figures
+
+A release build on two cores of a busy x86-64 machine; processor time, so that the load does not count:
+
+| | measured | wanted |
+| --- | --- | --- |
+| a library of 51 MB with 100,000 exported C++ functions | 0.25 s; 98 MB resident, 1.9 times the file | 1 s, 4 times the file |
+| a C++ plugin of 650 dynamic symbols, beside `nm -D` into `c++filt` | 0.26 of the tools' time | less than the tools |
+| findings on files without a fault | 0 | 0 |
+
+`cargo bench -p dnn-assay-elf --bench inspect` makes both libraries and times both programs. Files without
+a fault are the built-in CPU plugin, the C example, the C++ example with its version script, clang's HIP
+mode with hidden visibility, and for the rules of loading and importing at least twenty C libraries of the
+system; their true findings stand with reasons in `harness/elf/tests/system_libraries.rs`.
+
 ## The rules
 
 Each has a severity, which the policy may change or switch off. This page is made by
