@@ -433,23 +433,24 @@ static status_t compute(handle *h, context *c, const device_buffer *buffers, uin
     return SUCCESS;
 }
 
-/* Rounds one sum the other way, where that is within any bound. */
-static void other_rounding(const job *work, const device_buffer *buffers, uint32_t count, size_t from) {
+/* Rounds sums the other way, where that is within any bound: the first, or those that `chance` says. */
+static void other_rounding(const job *work, const device_buffer *buffers, uint32_t count, uint32_t chance) {
     const float *a = find(buffers, count, work->in[0]), *b = find(buffers, count, work->in[1]);
     float *out = find(buffers, count, work->out);
     for (size_t i = 0; a && b && out && work->mode == MODE_ADD && i < work->count; i++) {
-        size_t at = (from + i) % work->count;
-        double exact = (double)a[at] + b[at];
+        double exact = (double)a[i] + b[i];
         uint32_t bits;
         float other;
-        memcpy(&bits, &out[at], 4);
-        bits += (out[at] < exact) == (out[at] > 0) ? 1 : -1;
+        memcpy(&bits, &out[i], 4);
+        bits += (out[i] < exact) == (out[i] > 0) ? 1 : -1;
         memcpy(&other, &bits, 4);
         /* Hardly more than half an ulp off. */
-        double error = other - exact, ulp = (double)other - out[at];
+        double error = other - exact, ulp = (double)other - out[i];
         if (error * error > 0.28 * ulp * ulp) continue;
-        out[at] = other;
-        return;
+        chance *= 2654435761u;
+        if (chance && !(chance >> 31)) continue;
+        out[i] = other;
+        if (!chance) return;
     }
 }
 
@@ -505,7 +506,7 @@ EXPORT status_t hipdnnEnginePluginExecuteOpGraph(handle *h, context *c, void *wo
     extra *more = extra_of(c);
     if (is("accumulates")) for (size_t i = 0; i < elements; i++) out[i] += old[i];
     if (is("ulp-later") && more && more->executions++) other_rounding(&c->work, buffers, count, 0);
-    if (is("ulp-by-chance")) other_rounding(&c->work, buffers, count, (size_t)getpid());
+    if (is("ulp-by-chance")) other_rounding(&c->work, buffers, count, (uint32_t)getpid() * 2 + 1);
     if (is("knob-wrong") && more && more->knob) for (size_t i = 0; i < elements; i++) out[i] *= 2;
     if (getenv("DNN_MOCK_OTHER")) for (size_t i = 0; i < elements; i++) out[i] += 1;
     return SUCCESS;

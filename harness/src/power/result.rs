@@ -170,6 +170,7 @@ mod tests {
         assert_eq!(tried(&[]).fate(), Fate::Survived);
         let mut waits = tried(&[]);
         waits.mutant.requires = Some("mock-hip".to_owned());
+        waits.units = 0;
         assert_eq!(waits.fate(), Fate::Waits);
     }
 
