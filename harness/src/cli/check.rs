@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use dnn_assay_elf::{Policy, Severity};
+use dnn_assay_elf::{Inspection, Policy, RuleOutcome, RuleState, Severity};
 
 use super::Error;
 use super::args::{Cli, Command, RunArgs};
 use super::run::{Stage, Staged, execute_staged};
-use crate::conform::{Level, OutcomeKind, conform};
+use crate::conform::{Level, OutcomeKind, SubjectReport, conform};
 use crate::exit::Exit;
+use crate::gate::Observed;
 use crate::inspect::Inspector;
 use crate::journal::{Infra, InfraKind};
 use crate::plan::PluginSource;
@@ -30,35 +31,51 @@ fn inspection(_: &RunArgs, sources: &[PluginSource]) -> Result<Staged, Error> {
     let policy = policy.map_err(|_| Error::infrastructure("the default policy is unusable"))?;
     let inspector = Inspector::new(policy);
     let mut staged = Staged::default();
-    for source in sources {
+    for (index, source) in (0u32..).zip(sources) {
         let Ok(Ok(found)) = inspector.inspect_file(&source.path) else {
             continue;
         };
-        let counting = found
-            .findings
-            .iter()
-            .filter(|finding| finding.waiver.is_none());
-        let mut errors = 0;
-        for finding in counting.filter(|finding| finding.severity == Severity::Error) {
-            let subject = finding
-                .subject
-                .as_ref()
-                .map_or("", |subject| subject.name.as_str());
-            let text = format!(
-                "inspect {}: {} {subject}; see it: {}",
-                finding.rule, finding.detail, finding.command
-            );
-            staged.push(InfraKind::Finding, text);
-            errors += 1;
+        let errors = of_severity(&found, Severity::Error);
+        for outcome in errors.filter(|o| matches!(o.state, RuleState::Checked { .. })) {
+            staged.observed.push(Observed {
+                rule: format!("inspect/{}", outcome.rule),
+                plugins: vec![index],
+                broken: broken_rule(&found, outcome.rule),
+            });
         }
-        let rules = found.outcomes.len();
+        let counting = |severity| -> usize {
+            of_severity(&found, severity)
+                .map(RuleOutcome::counting)
+                .sum()
+        };
         let text = format!(
-            "inspect {}: {rules} rules, {errors} errors",
-            source.path.display()
+            "inspect {}: {} rules, {} errors, {} warnings",
+            source.path.display(),
+            found.outcomes.len(),
+            counting(Severity::Error),
+            counting(Severity::Warning),
         );
-        staged.push(InfraKind::Configuration, text);
+        staged.note(InfraKind::Configuration, text);
     }
     Ok(staged)
+}
+
+fn of_severity(found: &Inspection, severity: Severity) -> impl Iterator<Item = &RuleOutcome> {
+    let outcomes = found.outcomes.iter();
+    outcomes.filter(move |outcome| outcome.severity == severity)
+}
+
+/// The findings of a rule that count, each with the command that shows it.
+fn broken_rule(found: &Inspection, rule: &str) -> Vec<String> {
+    let findings = found.findings.iter();
+    let counting = findings.filter(|finding| finding.rule == rule && finding.waiver.is_none());
+    counting
+        .map(|finding| {
+            let subject = finding.subject.as_ref().map_or("", |s| s.name.as_str());
+            let text = format!("inspect {rule}: {} {subject}", finding.detail);
+            format!("{}; see it: {}", text.trim_end(), finding.command)
+        })
+        .collect()
 }
 
 /// The contracts of the ABI, as far as the host relies on them.
@@ -80,13 +97,47 @@ fn conformance(args: &RunArgs, sources: &[PluginSource]) -> Result<Staged, Error
     let report = conform(&wanted, sources).map_err(Error::usage)?;
     let mut staged = Staged::default();
     for subject in &report.subjects {
+        staged.conformance_of(subject, sources);
+    }
+    Ok(staged)
+}
+
+impl Staged {
+    fn conformance_of(&mut self, subject: &SubjectReport, sources: &[PluginSource]) {
         let files = subject.files.join(" + ");
-        for result in subject.findings(Level::Required) {
-            let text = format!(
-                "conform {}: {}; {} ({})",
-                result.id, result.text, result.why, result.link
-            );
-            staged.push(InfraKind::Finding, text);
+        let is_of = |source: &PluginSource| {
+            let path = source.path.display().to_string();
+            subject.files.contains(&path)
+        };
+        let plugins = (0u32..).zip(sources).filter(|(_, source)| is_of(source));
+        let plugins: Vec<u32> = plugins.map(|(index, _)| index).collect();
+        let required = subject
+            .results
+            .iter()
+            .filter(|r| r.level == Level::Required);
+        for result in required {
+            let broken = match result.outcome {
+                OutcomeKind::Passed => Vec::new(),
+                OutcomeKind::Finding => vec![format!(
+                    "conform {}: {}; {} ({})",
+                    result.id, result.text, result.why, result.link
+                )],
+                OutcomeKind::NotApplicable | OutcomeKind::Error => continue,
+            };
+            self.observed.push(Observed {
+                rule: format!("conform/{}", result.id),
+                plugins: plugins.clone(),
+                broken,
+            });
+        }
+        for result in &subject.results {
+            if result.outcome == OutcomeKind::Error {
+                let text = format!(
+                    "conform {} could not be checked: {}",
+                    result.id, result.text
+                );
+                self.note(InfraKind::Unchecked, text);
+            }
         }
         if subject.refused.is_none() {
             let text = format!(
@@ -95,20 +146,11 @@ fn conformance(args: &RunArgs, sources: &[PluginSource]) -> Result<Staged, Error
                 subject.count(OutcomeKind::Finding),
                 subject.findings(Level::Required).count(),
             );
-            staged.push(InfraKind::Configuration, text);
+            self.note(InfraKind::Configuration, text);
         }
     }
-    Ok(staged)
-}
 
-impl Staged {
-    fn push(&mut self, kind: InfraKind, message: String) {
-        self.records.push(Infra {
-            time: Some(jiff::Timestamp::now().to_string()),
-            kind,
-            message,
-            plugin: None,
-            case: None,
-        });
+    fn note(&mut self, kind: InfraKind, message: String) {
+        self.records.push(Infra::now(kind, message));
     }
 }

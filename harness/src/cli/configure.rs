@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::args::{GateArgs, RunArgs};
 use super::{Error, is_coloured};
 use crate::config::{self, Config, ConfigError};
-use crate::gate::{Claims, Gate, Waivers, read_document, read_waivers};
+use crate::gate::{Claims, Gate, Overrides, Waivers, read_document, read_waivers};
 use crate::yaml::Problem;
 
 /// The configuration that `args` mean; `None` where there is none.
@@ -85,6 +85,7 @@ pub fn merge(args: &mut RunArgs, config: &Config) {
 pub fn gate(args: &GateArgs, config: Option<&Config>) -> Result<Gate, Error> {
     let mut waivers = Waivers::default();
     let mut claims = Claims::default();
+    let mut overrides = Overrides::default();
     let mut remarks = Vec::new();
     let mut claim_files = args.claims.clone();
     if let Some(config) = config {
@@ -95,6 +96,7 @@ pub fn gate(args: &GateArgs, config: Option<&Config>) -> Result<Gate, Error> {
         let read = read_document(path, "--expect").and_then(|source| read_waivers(&source));
         let expected = read.map_err(|problem| usage(&problem))?;
         waivers.extend(expected.waivers);
+        overrides.extend(expected.overrides);
         remarks.extend(expected.remarks);
     }
     for path in &claim_files {
@@ -103,6 +105,7 @@ pub fn gate(args: &GateArgs, config: Option<&Config>) -> Result<Gate, Error> {
     }
     let mut gate = Gate::new(waivers, claims, args.nightly, crate::suite::today());
     gate.remarks = remarks;
+    gate.overrides = overrides;
     if let Some(config) = config {
         let floors = config.file.floors.engines.iter();
         gate.floors = floors.map(|(name, least)| (name.clone(), *least)).collect();

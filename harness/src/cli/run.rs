@@ -12,7 +12,7 @@ use super::select::{DEFAULT_SUITE, select};
 use super::{Error, is_coloured};
 use crate::dump::Dumper;
 use crate::exit::Exit;
-use crate::gate::Gate;
+use crate::gate::{Gate, Observed};
 use crate::journal::{self, Infra, InfraKind, Journal, Record, RunEnd};
 use crate::judge::Rules;
 use crate::plan::{PluginSource, find_plugins};
@@ -43,7 +43,9 @@ pub fn run(args: RunArgs) -> Result<Exit, Error> {
 /// What a stage before the cases has to say.
 #[derive(Debug, Default)]
 pub struct Staged {
-    /// For the journal; a finding makes the run red.
+    /// Rules and contracts; a broken one that no waiver expects makes the run red.
+    pub observed: Vec<Observed>,
+    /// Remarks, and what could not be looked into.
     pub records: Vec<Infra>,
 }
 
@@ -105,6 +107,7 @@ fn prepare_and_run(
     let start = run::run_start(&context.options, &sources, &suite, &criterion_name(&args));
     let device = start.device.clone().unwrap_or_default();
     context.gate = gate;
+    context.rules.overrides = std::mem::take(&mut context.gate.overrides);
     context.gate.on_device(device.arch, device.rocm);
     if let Some(folder) = &args.output.dump_on_fail {
         let dumper = Dumper::new(folder, start.clone());
@@ -112,14 +115,15 @@ fn prepare_and_run(
     }
     context.journal.append(&Record::RunStart(Box::new(start)))?;
     note_unmatched(&args, &context, &suite)?;
-    for stage in stages {
-        for record in stage(&args, &sources)?.records {
-            context.journal.infra(&record)?;
+    let result = match run::examine_all(&context, &sources, &suite) {
+        Ok(subjects) => {
+            run_stages(&args, &context, stages, &sources)?;
+            run::run_cases(&context, &subjects, &suite)
         }
-    }
-    let result = run::run(&context, &sources, &suite);
+        Err(error) => Err(error),
+    };
     run::note_early_end(&context)?;
-    note_gate(&args, &context)?;
+    note_gate(&args, &context, !stages.is_empty())?;
     let finished = finish(&context, &args, environment, &result)?;
     match result {
         Ok(()) => Ok(finished),
@@ -128,11 +132,36 @@ fn prepare_and_run(
     }
 }
 
-/// What is to be said of claims, waivers and floors.
-fn note_gate(args: &RunArgs, context: &Context) -> Result<(), Error> {
+/// What comes before the cases.
+fn run_stages(
+    args: &RunArgs,
+    context: &Context,
+    stages: &[Stage],
+    sources: &[PluginSource],
+) -> Result<(), Error> {
+    let mut observed = Vec::new();
+    for stage in stages {
+        let staged = stage(args, sources)?;
+        observed.extend(staged.observed);
+        for record in &staged.records {
+            context.journal.infra(record)?;
+        }
+    }
+    for record in context.gate.judge_findings(&observed) {
+        context.journal.infra(&record)?;
+    }
+    Ok(())
+}
+
+/// What is to be said of claims, waivers, overrides and floors. `staged` says that rules and
+/// contracts were looked at.
+fn note_gate(args: &RunArgs, context: &Context, staged: bool) -> Result<(), Error> {
     let selection = &args.selection;
     let whole = selection.case.is_empty() && selection.filter.is_empty() && args.engine.is_empty();
-    for remark in context.gate.remarks(whole && context.judges()) {
+    let whole = whole && context.judges();
+    let mut remarks = context.gate.remarks(whole, staged);
+    remarks.extend(context.rules.overrides.remarks(whole));
+    for remark in remarks {
         context.infra(InfraKind::Configuration, remark)?;
     }
     Ok(())

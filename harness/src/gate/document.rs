@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::overrides::Overrides;
 use super::upstream::UpstreamConfig;
 use super::waiver::{WaiverEntry, Waivers};
 use crate::yaml::{self, Problem, Source, Step};
@@ -68,10 +69,12 @@ struct WaiverFile {
 }
 
 /// What a file given with `--expect` holds.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Expected {
     /// The waivers.
     pub waivers: Waivers,
+    /// Criteria for some cases.
+    pub overrides: Overrides,
     /// What hipDNN's configuration asks for and this program does not do.
     pub remarks: Vec<String>,
 }
@@ -84,7 +87,8 @@ pub fn read_waivers(source: &Source) -> Result<Expected, Box<Problem>> {
     if source.name.ends_with(".toml") {
         let config = UpstreamConfig::read(source)?;
         return Ok(Expected {
-            remarks: config.remarks(),
+            remarks: config.remarks(source),
+            overrides: config.overrides(source)?,
             waivers: config.waivers(source)?,
         });
     }
@@ -92,6 +96,7 @@ pub fn read_waivers(source: &Source) -> Result<Expected, Box<Problem>> {
     check_schema(source, file.schema)?;
     Ok(Expected {
         waivers: Waivers::read(source, &file.waive)?,
+        overrides: Overrides::default(),
         remarks: Vec::new(),
     })
 }

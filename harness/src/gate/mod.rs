@@ -3,6 +3,9 @@
 
 mod claims;
 mod document;
+mod finding;
+mod globs;
+mod overrides;
 mod range;
 mod subject;
 mod upstream;
@@ -17,10 +20,12 @@ use jiff::civil::Date;
 
 pub use claims::{ClaimEntry, Claims, GoneEngine, recorded};
 pub use document::{Expected, Origin, check_schema, read_document, read_waivers};
+pub use finding::{Observed, known_rules};
+pub use overrides::{Overrides, Ruling, Validator};
 pub use range::VersionRange;
 pub use subject::{Subject, is_arch};
-pub use upstream::{ToleranceOverride, UpstreamConfig, ValidatorOverride};
-pub use waiver::{Waiver, WaiverEntry, Waivers};
+pub use upstream::UpstreamConfig;
+pub use waiver::{FINDING, Waiver, WaiverEntry, Waivers};
 
 use crate::journal::{CaseEnd, Journal, PluginRecord};
 use crate::plan;
@@ -40,6 +45,8 @@ pub struct Gate {
     pub floors: Vec<(String, u64)>,
     /// What hipDNN's own test configuration asks for and this program does not do.
     pub remarks: Vec<String>,
+    /// Criteria that hipDNN's own test configuration asks for.
+    pub overrides: Overrides,
     nightly: bool,
     today: Date,
     arch: Option<String>,
@@ -168,9 +175,9 @@ impl Gate {
     }
 
     /// What is to be said of the entries themselves once every case has run: expired, and without
-    /// a case. `whole` says that the run took whole suites: with `--case` or `--filter` an entry
-    /// without a case means nothing.
-    pub fn remarks(&self, whole: bool) -> Vec<String> {
+    /// a case or finding. `whole` says that the run took whole suites: with `--case` or `--filter`
+    /// an entry without a case means nothing. `staged` says that rules and contracts were looked at.
+    pub fn remarks(&self, whole: bool, staged: bool) -> Vec<String> {
         let seen = self.lock();
         let mut remarks = self.remarks.clone();
         for (waiver, used) in self.waivers.iter().zip(&seen.waivers) {
@@ -191,9 +198,13 @@ impl Gate {
             let may_match = seen.plugins.iter().any(|plugin| {
                 waiver.is_for_plugin(plugin, self.arch.as_deref(), self.rocm.as_deref())
             });
-            if whole && !used && may_match {
+            let (what, complete) = match waiver.is_for_findings() {
+                true => ("finding that was looked for", staged),
+                false => ("case", whole),
+            };
+            if complete && !used && may_match {
                 remarks.push(format!(
-                    "the waiver at {} matched no case: remove it, or mend {}",
+                    "the waiver at {} matched no {what}: remove it, or mend {}",
                     waiver.origin,
                     waiver.selector()
                 ));

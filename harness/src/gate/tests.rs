@@ -4,8 +4,8 @@ use jiff::civil::date;
 use rstest::rstest;
 
 use super::*;
-use crate::journal::CaseEnd;
 use crate::journal::samples::{self, failed, key, plugin};
+use crate::journal::{CaseEnd, InfraKind};
 use crate::verdict::{Death, Depth};
 use crate::yaml::Source;
 
@@ -123,7 +123,8 @@ fn an_expired_waiver_is_void_at_night_and_a_remark_by_day() {
     assert_eq!(applied(&day, NUMERIC).verdict, Verdict::ExpectedFail);
     assert!(!day.is_out_of_date());
     assert!(
-        day.remarks(true)[0].contains("w.yaml:3 expired on 2027-06-30: it is void with --nightly")
+        day.remarks(true, true)[0]
+            .contains("w.yaml:3 expired on 2027-06-30: it is void with --nightly")
     );
     let night = gate(waivers(entry), Claims::default(), true, AFTER);
     let end = applied(&night, NUMERIC);
@@ -132,7 +133,7 @@ fn an_expired_waiver_is_void_at_night_and_a_remark_by_day() {
     assert!(night.is_out_of_date());
     let in_time = gate(waivers(entry), Claims::default(), true, BEFORE);
     assert_eq!(applied(&in_time, NUMERIC).verdict, Verdict::ExpectedFail);
-    assert!(!in_time.is_out_of_date() && in_time.remarks(true).is_empty());
+    assert!(!in_time.is_out_of_date() && in_time.remarks(true, true).is_empty());
 }
 
 #[test]
@@ -141,18 +142,18 @@ fn an_entry_without_a_case_is_reported_where_it_could_have_had_one() {
     let gate_of = |entry: &str| gate(waivers(entry), Claims::default(), false, BEFORE);
     let unmatched = gate_of(other);
     applied(&unmatched, NUMERIC);
-    let remarks = unmatched.remarks(true);
+    let remarks = unmatched.remarks(true, true);
     assert!(
         remarks[0].contains("matched no case") && remarks[0].contains("dtype=bf16"),
         "{remarks:?}"
     );
     assert!(
-        unmatched.remarks(false).is_empty(),
+        unmatched.remarks(false, true).is_empty(),
         "a part of a suite says nothing"
     );
     let elsewhere = gate_of("filter: dtype=bf16\n    arch: gfx90a\n    expect: fail");
     assert!(
-        elsewhere.remarks(true).is_empty(),
+        elsewhere.remarks(true, true).is_empty(),
         "it is for another device"
     );
 }
@@ -200,6 +201,21 @@ fn a_printed_waiver_reads_back_once_it_is_complete() {
 #[case(
     "filter: dtype=f16\n    plugin: new\n    expect: fail",
     "no range of versions"
+)]
+#[case("filter: dtype=f16\n    expect: ' '", "which verdict it expects")]
+#[case(
+    "finding: inspect/export/sdt\n    expect: finding",
+    "did you mean `inspect/export/std`?"
+)]
+#[case("finding: nothing\n    expect: finding", "dnn-assay inspect --list")]
+#[case("finding: inspect/export/std\n    expect: fail", "expects `finding`")]
+#[case(
+    "finding: inspect/export/std\n    engine: E\n    expect: finding",
+    "has no `engine`"
+)]
+#[case(
+    "finding: inspect/export/std\n    filter: op=conv\n    expect: finding",
+    "one of the three"
 )]
 fn mistakes_have_a_line_and_a_caret(#[case] entry: &str, #[case] part: &str) {
     let text = format!("schema: 1\nwaive:\n  - {entry}\n    {KNOWN}");
@@ -362,27 +378,200 @@ fn accepting_too_much_and_computing_it_wrongly_is_named_so() {
     assert_eq!(applied(&gate, NUMERIC).verdict, NUMERIC);
 }
 
-const UPSTREAM: &str = "[meta]\nversion = 1\n\n[[tolerance_overrides]]\nfilters = ['*ConvFwd*']\natol = 1e-3\n\n[[test_skips]]\nfilters = ['pointwise.*/f16/*']\nreason = 'slow'\narchs = ['gfx942']\n\n[[test_skips]]\nfilters = ['*']\nreason = 'elsewhere'\nplatforms = ['windows']\n";
+fn observed(rule: &str, broken: &[&str]) -> Observed {
+    Observed {
+        rule: rule.to_owned(),
+        plugins: vec![0],
+        broken: broken.iter().map(|text| (*text).to_owned()).collect(),
+    }
+}
+
+const RULE: &str = "inspect/export/std";
+const HOLDS: &str = "finding: inspect/export/std\n    expect: finding";
+
+fn kinds(gate: &Gate, seen: &[Observed]) -> Vec<(InfraKind, String)> {
+    let records = gate.judge_findings(seen).into_iter();
+    records.map(|infra| (infra.kind, infra.message)).collect()
+}
+
+#[test]
+fn a_finding_is_red_until_a_waiver_holds_and_a_rule_that_holds_against_it_is_red() {
+    let broken = [observed(RULE, &["it exports std::x", "it exports std::y"])];
+    let bare = gate(Waivers::default(), Claims::default(), false, BEFORE);
+    let seen = kinds(&bare, &broken);
+    assert_eq!(seen.len(), 2);
+    assert!(seen.iter().all(|(kind, _)| *kind == InfraKind::Finding));
+    let held = gate(waivers(HOLDS), Claims::default(), false, BEFORE);
+    let seen = kinds(&held, &broken);
+    assert!(
+        seen.iter()
+            .all(|(kind, text)| *kind == InfraKind::WaivedFinding
+                && text.contains("waived at w.yaml:3: r (o, l, until 2027-06-30)")),
+        "{seen:?}"
+    );
+    assert!(held.remarks(true, true).is_empty());
+    let seen = kinds(&held, &[observed(RULE, &[])]);
+    assert_eq!(seen[0].0, InfraKind::Finding);
+    assert!(seen[0].1.contains("unexpected pass"), "{seen:?}");
+    // Of two plugins one breaks the rule: the entry is needed.
+    let seen = kinds(&held, &[observed(RULE, &[]), broken[0].clone()]);
+    assert!(
+        seen.iter()
+            .all(|(kind, _)| *kind == InfraKind::WaivedFinding),
+        "{seen:?}"
+    );
+    let other = kinds(&held, &[observed("inspect/load/textrel", &["it has one"])]);
+    assert_eq!(other[0].0, InfraKind::Finding);
+}
+
+#[rstest]
+#[case::its_version("plugin: '>=1.4, <2'", true)]
+#[case::another_version("plugin: '>=1.5'", false)]
+#[case::its_arch("arch: gfx942", true)]
+#[case::another_arch("arch: gfx90a", false)]
+#[case::its_rocm("rocm: '7.1'", true)]
+#[case::another_rocm("rocm: '6'", false)]
+fn a_waiver_of_a_finding_has_the_conditions_of_any_other(#[case] more: &str, #[case] holds: bool) {
+    let entry = format!("{HOLDS}\n    {more}");
+    let gate = gate(waivers(&entry), Claims::default(), false, BEFORE);
+    let seen = kinds(&gate, &[observed(RULE, &["it exports std::x"])]);
+    let expected = match holds {
+        true => InfraKind::WaivedFinding,
+        false => InfraKind::Finding,
+    };
+    assert_eq!(seen[0].0, expected);
+}
+
+#[test]
+fn an_expired_waiver_of_a_finding_is_void_at_night_and_one_without_a_finding_is_named() {
+    let broken = [observed(RULE, &["it exports std::x"])];
+    let night = gate(waivers(HOLDS), Claims::default(), true, AFTER);
+    let seen = kinds(&night, &broken);
+    assert_eq!(seen[0].0, InfraKind::Finding);
+    assert!(
+        seen[0]
+            .1
+            .contains("the waiver at w.yaml:3 expired on 2027-06-30"),
+        "{seen:?}"
+    );
+    let day = gate(waivers(HOLDS), Claims::default(), false, AFTER);
+    assert_eq!(kinds(&day, &broken)[0].0, InfraKind::WaivedFinding);
+    let idle = gate(waivers(HOLDS), Claims::default(), false, BEFORE);
+    assert!(
+        idle.remarks(true, true)[0].contains("matched no finding"),
+        "{:?}",
+        idle.remarks(true, true)
+    );
+    assert!(
+        idle.remarks(true, false).is_empty(),
+        "a run looks at no rules"
+    );
+}
+
+#[test]
+fn the_printed_waiver_of_a_finding_reads_back_once_it_is_complete() {
+    let gate = gate(Waivers::default(), Claims::default(), false, BEFORE);
+    let finding = gate.judge_findings(&[observed(RULE, &["it exports std::x"])]);
+    let printed = crate::report::finding_waiver(&finding[0]).expect("it has a rule");
+    let indented: String = printed.lines().map(|line| format!("  {line}\n")).collect();
+    let text = format!("schema: 1\nwaive:\n{indented}")
+        .replace("expires: \"\"", "expires: 2027-06-30")
+        .replace("\"\"", "\"known\"");
+    let read = read_waivers(&Source::new("w.yaml", text)).map_err(|p| p.to_string());
+    let held = super::tests::gate(
+        read.expect("a waiver").waivers,
+        Claims::default(),
+        true,
+        BEFORE,
+    );
+    let seen = kinds(&held, &[observed(RULE, &["it exports std::x"])]);
+    assert_eq!(seen[0].0, InfraKind::WaivedFinding);
+}
+
+const UPSTREAM: &str = "[meta]\nversion = 1\n\n[[tolerance_overrides]]\nfilters = ['conv.*', 'pointwise.add/*']\natol = 1e-3\n\n[[test_skips]]\nfilters = ['pointwise.*/f16/*']\nreason = 'slow'\narchs = ['gfx942']\n\n[[test_skips]]\nfilters = ['*']\nreason = 'elsewhere'\nplatforms = ['windows']\n";
+
+fn upstream(text: &str) -> Expected {
+    let read = read_waivers(&Source::new("engine.toml", text)).map_err(|p| p.to_string());
+    read.expect("a configuration")
+}
 
 #[test]
 fn skips_of_hipdnns_configuration_excuse_failures_and_no_more() {
-    let read = read_waivers(&Source::new("engine.toml", UPSTREAM)).map_err(|p| p.to_string());
-    let expected = read.expect("a configuration");
+    let expected = upstream(UPSTREAM);
     assert_eq!(
         expected.waivers.len(),
         1,
         "the other platform's entry is left out"
-    );
-    assert!(
-        expected.remarks[0].contains("1 tolerance_overrides"),
-        "{:?}",
-        expected.remarks
     );
     let gate = gate(expected.waivers, Claims::default(), true, AFTER);
     let end = applied(&gate, NUMERIC);
     assert_eq!(end.verdict, Verdict::ExpectedFail);
     assert!(end.reason.unwrap_or_default().contains("engine.toml:8"));
     assert_eq!(applied(&gate, Verdict::Pass).verdict, Verdict::Pass);
+    // hipDNN takes a part of the name, features and all.
+    let part = upstream(&UPSTREAM.replace("gfx942", "sramecc+"));
+    let gate = super::tests::gate(part.waivers, Claims::default(), true, AFTER);
+    assert_eq!(applied(&gate, NUMERIC).verdict, Verdict::ExpectedFail);
+}
+
+const VALIDATORS: &str = "[[validator_overrides]]\nfilters = ['conv.*']\nvalidator = 'rms'\nrms_threshold = 0.01\ntensors = ['dx']\n\n[[validator_overrides]]\nfilters = ['conv.dgrad/*']\nvalidator = 'allclose_matching_infinities'\n";
+
+#[test]
+fn overrides_of_hipdnns_configuration_rule_where_they_match() {
+    let overrides = upstream(UPSTREAM).overrides;
+    assert_eq!(overrides.ruling("pointwise.mul/f32/nchw/x", "out"), None);
+    let ruling = overrides.ruling(CASE, "out").expect("an override");
+    assert_eq!(ruling.validator, Validator::Allclose);
+    assert_eq!(
+        (ruling.tolerance.atol, ruling.tolerance.rtol),
+        (Some(1e-3), None)
+    );
+    assert_eq!(ruling.because, "engine.toml:4");
+    assert!(overrides.remarks(true)[0].contains("judged nothing"));
+    overrides.count(CASE, "out");
+    assert!(overrides.remarks(true)[0].contains("engine.toml:4 judged 1 output instead"));
+    let later = UPSTREAM.replace(
+        "[[test_skips]]\nfilters = ['pointwise",
+        "[[tolerance_overrides]]\nfilters = ['pointwise.*']\nrtol = 0.5\n\n[[test_skips]]\nfilters = ['pointwise",
+    );
+    let ruling = upstream(&later)
+        .overrides
+        .ruling(CASE, "out")
+        .expect("an override");
+    assert_eq!(
+        ruling.tolerance.rtol,
+        Some(0.5),
+        "the last that matches wins"
+    );
+}
+
+#[test]
+fn a_validator_is_for_the_tensors_that_it_names_and_what_is_not_honoured_is_said() {
+    let expected = upstream(&format!("{UPSTREAM}\n{VALIDATORS}"));
+    let dgrad = expected
+        .overrides
+        .ruling("conv.dgrad/f32/nchw/x", "dx")
+        .expect("rms");
+    assert_eq!(dgrad.validator, Validator::Rms(Some(0.01)));
+    assert_eq!(
+        dgrad.tolerance.atol, None,
+        "a root mean square has no tolerance"
+    );
+    let fprop = expected
+        .overrides
+        .ruling("conv.fprop/f32/nchw/x", "y")
+        .expect("the tolerance");
+    assert_eq!(fprop.validator, Validator::Allclose);
+    assert_eq!(expected.remarks.len(), 1);
+    assert!(
+        expected.remarks[0].contains("not honoured")
+            && expected.remarks[0].contains("engine.toml:"),
+        "{:?}",
+        expected.remarks
+    );
+    let unused = upstream(UPSTREAM).overrides;
+    assert!(unused.remarks(true)[0].contains("judged nothing"));
+    assert!(unused.remarks(false).is_empty());
 }
 
 #[rstest]
@@ -394,6 +583,14 @@ fn skips_of_hipdnns_configuration_excuse_failures_and_no_more() {
 #[case(
     "[meta]\nversion = 1\n[[test_skips]]\nfilters = ['a[']\nreason = 'x'\n",
     "a["
+)]
+#[case(
+    "[meta]\nversion = 1\n[[tolerance_overrides]]\nfilters = ['*']\natol = -1.0\n",
+    "-1 is no tolerance"
+)]
+#[case(
+    "[meta]\nversion = 1\n[[validator_overrides]]\nfilters = ['*']\nvalidator = 'allclos'\n",
+    "did you mean `allclose`?"
 )]
 fn mistakes_in_hipdnns_configuration(#[case] text: &str, #[case] part: &str) {
     let problem = read_waivers(&Source::new("engine.toml", text))

@@ -4,21 +4,25 @@ use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::document::Origin;
+use super::finding::known_rules;
+use super::globs::Globs;
 use super::range::VersionRange;
 use super::subject::{Subject, arch_of, is_arch};
 use crate::journal::{CaseEnd, PluginRecord};
 use crate::plan::{EnginePattern, Filter};
 use crate::verdict::{Verdict, VerdictPattern};
-use crate::yaml::{Problem, Source, Step};
+use crate::yaml::{self, Place, Problem, Source, Step};
 
 /// An entry as it is written. Every text is as the user typed it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaiverEntry {
-    /// Exactly this case. Either this or `filter`.
+    /// Exactly this case. Either this, or `filter`, or `finding`.
     pub case: Option<String>,
     /// Terms over the fields of ids, as `--filter` takes them.
     pub filter: Option<String>,
+    /// A rule of inspection or a contract: `inspect/export/std`, `conform/handle/distinct`.
+    pub finding: Option<String>,
     /// Name, glob or id of the engine; all where absent.
     pub engine: Option<String>,
     /// Range of the plugin's version.
@@ -27,7 +31,7 @@ pub struct WaiverEntry {
     pub arch: Option<String>,
     /// Range of the ROCm version.
     pub rocm: Option<String>,
-    /// Verdicts, separated by commas: `fail(numeric)`, `crash`.
+    /// Verdicts, separated by commas: `fail(numeric)`, `crash`; for a finding `finding`.
     pub expect: String,
     /// Why this is known.
     pub reason: String,
@@ -56,11 +60,14 @@ pub struct Waiver {
     cases: Cases,
     engine: Option<EnginePattern>,
     plugin: Option<VersionRange>,
-    arch: Vec<String>,
+    arch: Arches,
     rocm: Option<VersionRange>,
     expect: Vec<VerdictPattern>,
     expires: Option<Date>,
 }
+
+/// What a waiver of a finding expects.
+pub const FINDING: &str = "finding";
 
 /// Which cases an entry means.
 #[derive(Clone, Debug)]
@@ -68,7 +75,18 @@ enum Cases {
     Id(String),
     Filter(String, Filter),
     /// Globs of hipDNN's test configuration, over ids.
-    Globs(Vec<String>, globset::GlobSet),
+    Globs(Globs),
+    /// No case: a rule or contract.
+    Rule(String),
+}
+
+/// The architectures on which an entry holds; all where the list is empty.
+#[derive(Clone, Debug)]
+enum Arches {
+    /// Whole names, or the parts before the features.
+    Named(Vec<String>),
+    /// Parts of the name with its features, as hipDNN's configuration has them.
+    Parts(Vec<String>),
 }
 
 impl Waivers {
@@ -148,13 +166,9 @@ impl Waiver {
                 .transpose()
                 .map_err(|error| wrong("engine", error.to_string()))?,
             plugin: range("plugin", &entry.plugin)?,
-            arch: list(entry.arch.as_deref().unwrap_or_default()),
+            arch: Arches::Named(list(entry.arch.as_deref().unwrap_or_default())),
             rocm: range("rocm", &entry.rocm)?,
-            expect: list(&entry.expect)
-                .iter()
-                .map(|text| VerdictPattern::parse(text))
-                .collect::<Result<_, _>>()
-                .map_err(|message| wrong("expect", message))?,
+            expect: expected(entry).map_err(|message| wrong("expect", message))?,
             expires: Some(entry.expires.parse().map_err(|_| {
                 let text = &entry.expires;
                 *wrong("expires", format!("`{text}` is no day; write 2027-06-30"))
@@ -163,29 +177,30 @@ impl Waiver {
     }
 
     /// A skip of hipDNN's test configuration: any failure is expected, and no pass is a surprise.
-    pub(super) fn skip(
-        origin: Origin,
-        globs: &[String],
-        reason: &str,
-        arch: Vec<String>,
-    ) -> Result<Self, globset::Error> {
-        let mut set = globset::GlobSetBuilder::new();
-        for glob in globs {
-            set.add(globset::Glob::new(glob)?);
-        }
-        Ok(Self {
+    pub(super) fn skip(origin: Origin, globs: Globs, reason: &str, arch: Vec<String>) -> Self {
+        Self {
             origin,
             owner: "test_skips".to_owned(),
             link: "no link".to_owned(),
             reason: reason.to_owned(),
-            cases: Cases::Globs(globs.to_vec(), set.build()?),
+            cases: Cases::Globs(globs),
             engine: None,
             plugin: None,
-            arch,
+            arch: Arches::Parts(arch),
             rocm: None,
             expect: VerdictPattern::any_red(),
             expires: None,
-        })
+        }
+    }
+
+    /// Whether the entry means a rule or contract and not cases.
+    pub fn is_for_findings(&self) -> bool {
+        matches!(self.cases, Cases::Rule(_))
+    }
+
+    /// Whether the entry means this rule or contract.
+    pub fn is_for_rule(&self, rule: &str) -> bool {
+        matches!(&self.cases, Cases::Rule(meant) if meant == rule)
     }
 
     /// Whether the entry means this unit.
@@ -213,8 +228,12 @@ impl Waiver {
     }
 
     fn is_for_arch(&self, arch: Option<&str>) -> bool {
-        self.arch.is_empty()
-            || arch.is_some_and(|arch| self.arch.iter().any(|meant| is_arch(arch, meant)))
+        let (Arches::Named(list) | Arches::Parts(list)) = &self.arch;
+        let holds = |arch: &str, meant: &String| match &self.arch {
+            Arches::Named(_) => is_arch(arch, meant),
+            Arches::Parts(_) => arch.contains(meant.as_str()),
+        };
+        list.is_empty() || arch.is_some_and(|arch| list.iter().any(|meant| holds(arch, meant)))
     }
 
     /// Whether the verdict is one that is expected.
@@ -249,7 +268,8 @@ impl Waiver {
         match &self.cases {
             Cases::Id(id) => format!("its case `{id}`"),
             Cases::Filter(text, _) => format!("its filter `{text}`"),
-            Cases::Globs(globs, _) => format!("its filters `{}`", globs.join("`, `")),
+            Cases::Globs(globs) => format!("its filters {globs}"),
+            Cases::Rule(rule) => format!("its finding `{rule}`"),
         }
     }
 
@@ -259,8 +279,13 @@ impl Waiver {
             Some(reason) => format!("{}: {reason}", end.verdict),
             None => end.verdict.to_string(),
         };
+        format!("{seen}; {}", self.waived())
+    }
+
+    /// That the entry waives something, why, until when, and who answers for it.
+    pub fn waived(&self) -> String {
         format!(
-            "{seen}; waived at {}: {} ({}, {}, until {})",
+            "waived at {}: {} ({}, {}, until {})",
             self.origin,
             self.reason,
             self.owner,
@@ -275,6 +300,26 @@ fn holds(range: Option<&VersionRange>, version: Option<&str>) -> bool {
     range.is_none_or(|range| version.is_some_and(|version| range.contains(version)))
 }
 
+/// The verdicts that an entry expects; for a finding there is one word only.
+fn expected(entry: &WaiverEntry) -> Result<Vec<VerdictPattern>, String> {
+    if entry.finding.is_some() {
+        return match entry.expect.trim() {
+            FINDING => Ok(Vec::new()),
+            other => Err(format!(
+                "the waiver of a finding expects `{FINDING}`, not `{other}`"
+            )),
+        };
+    }
+    let texts = list(&entry.expect);
+    if texts.is_empty() {
+        return Err("a waiver says which verdict it expects: fail(numeric), crash, …".to_owned());
+    }
+    texts
+        .iter()
+        .map(|text| VerdictPattern::parse(text))
+        .collect()
+}
+
 fn list(text: &str) -> Vec<String> {
     text.split(',')
         .map(str::trim)
@@ -286,32 +331,57 @@ fn list(text: &str) -> Vec<String> {
 impl Cases {
     fn read(source: &Source, index: usize, entry: &WaiverEntry) -> Result<Self, Box<Problem>> {
         let path = |key| [Step::Key("waive"), Step::Item(index), Step::Key(key)];
-        match (&entry.case, &entry.filter) {
-            (Some(id), None) => {
+        match (&entry.case, &entry.filter, &entry.finding) {
+            (None, None, Some(rule)) => {
+                if entry.engine.is_some() {
+                    let title = "a finding is of a file, and has no `engine`";
+                    let place = source.place_of(&path("engine"), "here");
+                    return Err(Box::new(Problem::new(title, place)));
+                }
+                Self::rule(rule, source.place_of(&path("finding"), "here"))
+            }
+            (Some(id), None, None) => {
                 let case = dnn_assay_graph::case::Case::parse_short(id).map_err(|error| {
                     let at = source.place_within(&path("case"), id, &error.at, "here");
                     Problem::new(error.message, at)
                 })?;
                 Ok(Self::Id(case.to_string()))
             }
-            (None, Some(text)) if !text.trim().is_empty() => {
+            (None, Some(text), None) if !text.trim().is_empty() => {
                 let filter = Filter::parse(&[text]).map_err(|error| {
                     Problem::new(error.to_string(), source.place_of(&path("filter"), "here"))
                 })?;
                 Ok(Self::Filter(text.clone(), filter))
             }
             _ => Err(Box::new(Problem::new(
-                "a waiver names its cases by `case` or by `filter`, and by one of them",
+                "a waiver names its cases by `case` or by `filter`, or a `finding`: one of the three",
                 source.place_of(&path("")[..2], "this entry"),
             ))),
         }
+    }
+
+    fn rule(name: &str, place: Place) -> Result<Self, Box<Problem>> {
+        let known: Vec<String> = known_rules().collect();
+        if known.iter().any(|rule| rule == name) {
+            return Ok(Self::Rule(name.to_owned()));
+        }
+        let problem = Problem::new(format!("no rule or contract is called `{name}`"), place);
+        let near = yaml::nearest(name, known.iter().map(String::as_str));
+        let near = near.map(|near| format!("did you mean `{near}`?"));
+        let list = "`dnn-assay inspect --list` and `dnn-assay conform --list` show them; \
+                    write inspect/ or conform/ before the name";
+        Err(Box::new(match near {
+            Some(near) => problem.help(near),
+            None => problem.help(list),
+        }))
     }
 
     fn matches(&self, subject: &Subject) -> bool {
         match self {
             Self::Id(id) => *id == subject.id,
             Self::Filter(_, filter) => filter.matches(subject),
-            Self::Globs(_, globs) => globs.is_match(&subject.id),
+            Self::Globs(globs) => globs.matches(&subject.id),
+            Self::Rule(_) => false,
         }
     }
 }

@@ -390,6 +390,9 @@ pub struct Infra {
     pub kind: InfraKind,
     /// For people.
     pub message: String,
+    /// The rule or contract of a finding: `inspect/export/std`, `conform/handle/distinct`.
+    #[serde(default)]
+    pub rule: Option<String>,
     /// The plugin concerned.
     #[serde(default)]
     pub plugin: Option<u32>,
@@ -420,6 +423,10 @@ pub enum InfraKind {
     Configuration,
     /// Something wrong with a plugin that is no case's: of inspection or conformance. Red.
     Finding,
+    /// The same, and a waiver expects it.
+    WaivedFinding,
+    /// Something of a plugin that could not be looked into, because the machine failed.
+    Unchecked,
     /// A kind of a later version.
     #[serde(other)]
     Other,
@@ -439,6 +446,20 @@ pub struct RunEnd {
     pub exit: Option<u8>,
     /// Whether the run was interrupted.
     pub interrupted: bool,
+}
+
+impl Infra {
+    /// Something that happens now, of no plugin and no case.
+    pub fn now(kind: InfraKind, message: impl Into<String>) -> Self {
+        Self {
+            time: Some(jiff::Timestamp::now().to_string()),
+            kind,
+            message: message.into(),
+            rule: None,
+            plugin: None,
+            case: None,
+        }
+    }
 }
 
 impl UnitKey {

@@ -215,6 +215,7 @@ pub fn records() -> Vec<Record> {
         time: None,
         kind: InfraKind::Worker,
         message: "a worker ended between cases and was replaced".to_owned(),
+        rule: None,
         plugin: Some(0),
         case: None,
     }));

@@ -12,6 +12,7 @@ use dnn_assay_reference::{
 
 use super::declared::{Declared, Unit};
 use crate::cli::args::CriterionName;
+use crate::gate::{Overrides, Validator};
 use crate::suite::{Allowances, Tolerances};
 
 /// Begins the note of a weak case that the suites allow to be weak.
@@ -33,6 +34,10 @@ pub struct Rules {
     pub tolerances: Arc<Tolerances>,
     /// Cases that are known to be weak.
     pub allowances: Arc<Allowances>,
+    /// Criteria for some cases, of hipDNN's own test configuration.
+    pub overrides: Arc<Overrides>,
+    /// The unit's case, by which an override is found.
+    case: Option<String>,
     /// What is declared for which units.
     declared: Arc<Declared>,
     /// The unit, as an entry under `traits` names it.
@@ -70,6 +75,8 @@ impl Rules {
             traits,
             tolerances: Arc::new(tolerances),
             allowances: Arc::new(allowances),
+            overrides: Arc::default(),
+            case: None,
             declared: Arc::new(declared),
             scope: None,
             diagnosed: Arc::new(AtomicUsize::new(0)),
@@ -83,6 +90,7 @@ impl Rules {
         let fields = ["op", "dtype"].map(|field| unit.case.values(field).into_iter().next());
         let [op, dtype] = fields.map(Option::unwrap_or_default);
         Self {
+            case: Some(unit.case.id().to_owned()),
             scope: Some(format!(
                 "engine: '{}', when: {{op: {op}, dtype: {dtype}}}",
                 unit.engine.label()
@@ -145,7 +153,44 @@ impl Rules {
         self.exact_required || self.traits.keep_copies() && exact::copies(graph).is_some()
     }
 
-    /// The criterion for an output of `graph`: bit equality where integer data allow it.
+    /// The criterion that an override asks for, and which entry does; `None` where none does, or
+    /// where the run asks for another criterion by name.
+    pub fn overridden(&self, graph: &Graph, output: &Tensor) -> Option<(Criterion, String)> {
+        if !matches!(self.name, CriterionName::Bound | CriterionName::Table) {
+            return None;
+        }
+        let ruling = self.overrides.ruling(self.case.as_deref()?, &output.name)?;
+        let dtype = output.data_type;
+        let criterion = match ruling.validator {
+            Validator::Allclose => {
+                let table = self.tolerances.table.value(graph, dtype);
+                Criterion::Table {
+                    atol: ruling.tolerance.atol.or(table)?,
+                    rtol: ruling.tolerance.rtol.or(table)?,
+                }
+            }
+            Validator::Rms(threshold) => Criterion::Rms {
+                threshold: threshold.or_else(|| self.tolerances.rms.value(graph, dtype))?,
+            },
+        };
+        Some((criterion, ruling.because))
+    }
+
+    /// What is to be said of the outputs of `graph` that overrides have judged; counts them.
+    pub fn note_overridden(&self, graph: &Graph) -> Vec<String> {
+        let outputs = graph.outputs();
+        let overridden = outputs.filter_map(|output| {
+            let (criterion, because) = self.overridden(graph, output)?;
+            self.overrides.count(self.case.as_deref()?, &output.name);
+            Some(format!(
+                "{} is judged by {criterion}, because of {because}",
+                output.name
+            ))
+        });
+        overridden.collect()
+    }
+
+    /// The criterion for an output of `graph`: that of an override; bit equality where integer data allow it.
     /// `None` where a table has no number for it.
     pub fn criterion(
         &self,
@@ -153,6 +198,9 @@ impl Rules {
         output: &Tensor,
         exactness: Option<&Exactness>,
     ) -> Option<Criterion> {
+        if let Some((criterion, _)) = self.overridden(graph, output) {
+            return Some(criterion);
+        }
         let dtype = output.data_type;
         Some(match self.name {
             CriterionName::Bound => exactness

@@ -78,6 +78,7 @@ pub fn judge_values(
     let exactness = rules.exactness(graph, fill, inputs, evaluation);
     let outputs = case.outputs(evaluation, exactness.as_ref())?;
     let mut values = combine(&outputs, exactness.as_ref());
+    values.notes.extend(rules.note_overridden(graph));
     if !matches!(values.finding.verdict, Verdict::Fail(_)) {
         return Ok(values);
     }
@@ -139,6 +140,7 @@ impl<'a> Judged<'a> {
             }
             output.is_biased = self.fill == Fill::Uniform
                 && rules.name == CriterionName::Bound
+                && rules.overridden(graph, tensor).is_none()
                 && bias::convicts(graph, tensor, &output.comparison, &rules.traits);
             outputs.push(output);
         }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use dnn_assay_reference::diagnose::hypothesis;
 
 use super::text::{clean, count, figure, number, one_line};
-use crate::journal::{CaseEnd, Journal, MismatchGeometry, PluginRecord, UnitKey, Worst};
+use crate::journal::{CaseEnd, Infra, Journal, MismatchGeometry, PluginRecord, UnitKey, Worst};
 use crate::plan::BUILTIN_CPU;
 use crate::verdict::{FailKind, Verdict};
 
@@ -134,6 +134,7 @@ pub fn plugin_argument(plugin: &PluginRecord) -> String {
 /// Flags of `run` that steer what a plugin does; each takes a value but those in
 /// [`STEERING_SWITCHES`].
 const STEERING_FLAGS: &[&str] = &[
+    "--config",
     "--trait",
     "--knob",
     "--wire",
@@ -161,6 +162,16 @@ fn steering_arguments(arguments: &[String]) -> Vec<&str> {
             if flag == argument {
                 kept.extend(rest.next());
             }
+        } else if argument == "--expect" {
+            // hipDNN's configuration changes criteria; waivers would only excuse the failure.
+            kept.extend(
+                rest.next()
+                    .filter(|file| file.ends_with(".toml"))
+                    .into_iter()
+                    .flat_map(|file| [argument, file]),
+            );
+        } else if flag == "--expect" && argument.ends_with(".toml") {
+            kept.push(argument);
         }
     }
     kept
@@ -171,12 +182,26 @@ pub fn waiver(journal: &Journal, end: &CaseEnd) -> String {
     let engine = engine_argument(journal, &UnitKey::of_end(end));
     let verdict = end.verdict.to_string();
     format!(
-        "- case: {}\n  engine: {}\n  expect: {}\n  reason: \"\"   # why this is known\n  owner: \"\"    # who answers for it\n  link: \"\"     # an issue\n  expires: \"\"  # the last day, as 2027-06-30\n",
+        "- case: {}\n  engine: {}\n  expect: {}\n{COMPULSORY}",
         yaml_text(&end.case),
         yaml_text(&engine),
         yaml_text(&verdict),
     )
 }
+
+/// A waiver for a finding of inspection or conformance, in YAML, to paste and complete; `None` for
+/// a record without a rule.
+pub fn finding_waiver(finding: &Infra) -> Option<String> {
+    let rule = finding.rule.as_deref()?;
+    Some(format!(
+        "- finding: {}\n  expect: {}\n{COMPULSORY}",
+        yaml_text(rule),
+        crate::gate::FINDING
+    ))
+}
+
+/// The keys of a waiver that a person completes.
+const COMPULSORY: &str = "  reason: \"\"   # why this is known\n  owner: \"\"    # who answers for it\n  link: \"\"     # an issue\n  expires: \"\"  # the last day, as 2027-06-30\n";
 
 /// The name of the unit's engine as the command line takes it: its name, else its id.
 pub fn engine_argument(journal: &Journal, key: &UnitKey) -> String {

@@ -13,9 +13,12 @@ use junit_report::{Duration, OffsetDateTime, ReportBuilder, TestCase, TestCaseBu
 use junit_report::{TestResult, TestSuite, TestSuiteBuilder};
 
 use super::Reporter;
-use super::failure::{engine_argument, failure_text, headline, reproduction, type_name};
+use super::failure::{
+    engine_argument, failure_text, finding_waiver, headline, is_failure, reproduction, type_name,
+    waiver,
+};
 use super::text::{clean, one_line};
-use crate::journal::{InfraKind, Journal, PluginRecord, Unit};
+use crate::journal::{Infra, InfraKind, Journal, PluginRecord, Unit};
 use crate::verdict::Verdict;
 
 /// Writes JUnit XML: a suite for each plugin.
@@ -90,19 +93,11 @@ fn run_suite(journal: &Journal, units: &[Unit<'_>]) -> Option<TestSuite> {
         suite.add_testcase(cut.build());
         empty = false;
     }
-    for infra in journal
-        .infra
-        .iter()
-        .filter(|i| i.kind == InfraKind::Finding)
-    {
-        let name = infra.message.split(':').next().unwrap_or_default();
-        let name = names.unique(&attribute(&one_line(name)));
-        let message = attribute(&one_line(&infra.message));
-        let mut finding = TestCaseBuilder::failure(&name, Duration::ZERO, "finding", &message);
-        finding.set_classname("check");
-        finding.set_trace(&xml_text(&infra.message));
-        suite.add_testcase(finding.build());
-        empty = false;
+    for infra in &journal.infra {
+        if let Some(case) = stage_case(infra, &mut names) {
+            suite.add_testcase(case);
+            empty = false;
+        }
     }
     if !journal.infra.is_empty() {
         let lines: Vec<String> = journal.infra.iter().map(|i| clean(&i.message)).collect();
@@ -110,6 +105,43 @@ fn run_suite(journal: &Journal, units: &[Unit<'_>]) -> Option<TestSuite> {
         empty = false;
     }
     (!empty).then(|| suite.build())
+}
+
+/// A finding of inspection or conformance; `None` for every other record.
+fn stage_case(infra: &Infra, names: &mut Names) -> Option<TestCase> {
+    let message = attribute(&infra.message);
+    let name = infra
+        .rule
+        .as_deref()
+        .or_else(|| infra.message.split(':').next());
+    let name = attribute(name.unwrap_or_default());
+    let mut case = match infra.kind {
+        InfraKind::Finding => {
+            TestCaseBuilder::failure(&names.unique(&name), Duration::ZERO, "finding", &message)
+        }
+        InfraKind::WaivedFinding => {
+            TestCaseBuilder::skipped_with_cause(&names.unique(&name), "expected-fail", &message)
+        }
+        InfraKind::Unchecked => {
+            TestCaseBuilder::error(&names.unique(&name), Duration::ZERO, "unchecked", &message)
+        }
+        _ => return None,
+    };
+    case.set_classname("check");
+    let text = match (infra.kind, finding_waiver(infra)) {
+        (InfraKind::Finding, Some(waiver)) => {
+            format!(
+                "{}\na waiver, to complete and paste:\n{waiver}",
+                infra.message
+            )
+        }
+        _ => infra.message.clone(),
+    };
+    case.set_trace(&xml_text(&text));
+    if let TestResult::SkippedWithCause { cause, .. } = &mut case.testcase.result {
+        *cause = Some(xml_text(&text));
+    }
+    Some(case.build())
 }
 
 fn new_suite(journal: &Journal, name: &str) -> TestSuiteBuilder {
@@ -203,7 +235,12 @@ fn story(journal: &Journal, unit: &Unit<'_>) -> String {
         .rev()
         .map(|end| failure_text(journal, end))
         .collect();
-    stories.join("\nan earlier attempt:\n")
+    let mut story = stories.join("\nan earlier attempt:\n");
+    if let Some(end) = unit.attempts.last().filter(|_| is_failure(&unit.verdict)) {
+        story.push_str("\na waiver, to complete and paste:\n");
+        story.push_str(&waiver(journal, end));
+    }
+    story
 }
 
 fn never_begun(missing: u64) -> TestCase {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::io;
 
 use super::Reporter;
-use super::failure::{failure_text, headline, is_failure, waiver};
+use super::failure::{failure_text, finding_waiver, headline, is_failure, waiver};
 use super::text::{clean, count, duration, figure, one_line, plural};
-use crate::journal::{CaseEnd, Journal, Summary, Unit};
+use crate::journal::{CaseEnd, Infra, InfraKind, Journal, Summary, Unit};
 use crate::verdict::Verdict;
 
 /// Most bytes of a summary. GitHub takes 1 MiB from a step and drops all of it beyond.
@@ -44,8 +44,13 @@ impl Reporter for Annotations {
     fn write(&self, journal: &Journal, out: &mut dyn io::Write) -> io::Result<()> {
         let units = journal.units();
         let ends = failures(&units).filter_map(|unit| unit.attempts.last());
-        for end in ends.take(MOST_ANNOTATIONS) {
-            writeln!(out, "{}", annotation(end))?;
+        let findings = journal.infra.iter();
+        let findings = findings.filter(|infra| infra.kind == InfraKind::Finding);
+        let all = ends
+            .map(|end| annotation(end))
+            .chain(findings.map(finding_annotation));
+        for line in all.take(MOST_ANNOTATIONS) {
+            writeln!(out, "{line}")?;
         }
         Ok(())
     }
@@ -75,6 +80,11 @@ fn annotation(end: &CaseEnd) -> String {
     out
 }
 
+fn finding_annotation(finding: &Infra) -> String {
+    let message = data(&finding.message);
+    format!("::error title=finding::{message}")
+}
+
 fn data(text: &str) -> String {
     one_line(text).replace('%', "%25")
 }
@@ -91,7 +101,18 @@ fn markdown(journal: &Journal) -> String {
         }
     }
     list(&mut out, &failed);
-    for infra in &journal.infra {
+    for finding in journal
+        .infra
+        .iter()
+        .filter(|i| i.kind == InfraKind::Finding)
+    {
+        push_whole(&mut out, &finding_story(finding));
+    }
+    for infra in journal
+        .infra
+        .iter()
+        .filter(|i| i.kind != InfraKind::Finding)
+    {
         push_whole(&mut out, &format!("> {}\n\n", inline(&infra.message)));
     }
     out
@@ -154,13 +175,28 @@ fn head(out: &mut String, journal: &Journal, summary: &Summary) {
 
 fn story(journal: &Journal, end: &CaseEnd) -> String {
     let text = format!("{}\n{}", failure_text(journal, end), waiver(journal, end));
+    folded(&end.verdict.to_string(), &end.case, &text)
+}
+
+fn finding_story(finding: &Infra) -> String {
+    let waiver = finding_waiver(finding).unwrap_or_default();
+    let text = format!("{}\n\n{waiver}", one_line(&finding.message));
+    folded(
+        "finding",
+        finding.rule.as_deref().unwrap_or_default(),
+        &text,
+    )
+}
+
+/// A text that opens under its title.
+fn folded(what: &str, name: &str, text: &str) -> String {
     // A fence longer than any in the text cannot be closed by it.
-    let fence = "`".repeat(longest_run(&text, '`').max(2) + 1);
+    let fence = "`".repeat(longest_run(text, '`').max(2) + 1);
     format!(
         "<details><summary><b>{}</b> <code>{}</code></summary>\n\n{fence}text\n{}\n{fence}\n\n</details>\n\n",
-        html(&end.verdict.to_string()),
-        html(&one_line(&end.case)),
-        clean(&text).trim_end()
+        html(what),
+        html(&one_line(name)),
+        clean(text).trim_end()
     )
 }
 

@@ -19,7 +19,7 @@ pub(crate) mod style;
 pub mod terminal;
 pub(crate) mod text;
 
-pub use failure::{engine_argument, failure_text, reproduction, waiver};
+pub use failure::{engine_argument, failure_text, finding_waiver, reproduction, waiver};
 pub use html::Html;
 pub use junit::Junit;
 pub use markdown::{Annotations, MOST_ANNOTATIONS, MOST_BYTES, StepSummary};

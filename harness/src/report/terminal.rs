@@ -6,7 +6,9 @@ use std::io;
 
 use super::Reporter;
 use super::declined::declined_engines;
-use super::failure::{engine_argument, failure_text, headline, is_failure, reproduction, waiver};
+use super::failure::{
+    engine_argument, failure_text, finding_waiver, headline, is_failure, reproduction, waiver,
+};
 use super::next::next_commands;
 use super::style::{BAD, BOLD, DIM, GOOD, ODD};
 use super::text::{clean, count, duration, figure, one_line, plural};
@@ -57,13 +59,7 @@ fn screen(journal: &Journal) -> String {
     slowest_lines(&mut out, journal, &summary);
     failure_lines(&mut out, journal, &units);
     out.push_str(&declined_engines(journal, &units));
-    for infra in &journal.infra {
-        let text = one_line(&infra.message);
-        match infra.kind {
-            InfraKind::Finding => row(&mut out, "finding", &BAD.paint(&text)),
-            _ => row(&mut out, "note", &text),
-        }
-    }
+    infra_lines(&mut out, journal);
     if journal.end.is_none() {
         let cut = "the journal has no end: the run was cut";
         row(&mut out, "note", &ODD.paint(cut));
@@ -280,6 +276,27 @@ fn failure_lines(out: &mut String, journal: &Journal, units: &[Unit<'_>]) {
     out.push('\n');
 }
 
+/// Findings first, the first of them with its waiver; then what else there is to say.
+fn infra_lines(out: &mut String, journal: &Journal) {
+    let of_kind = |kind| journal.infra.iter().filter(move |infra| infra.kind == kind);
+    for (index, finding) in of_kind(InfraKind::Finding).enumerate() {
+        row(out, "finding", &BAD.paint(&one_line(&finding.message)));
+        if let Some(waiver) = finding_waiver(finding).filter(|_| index == 0) {
+            let _ = writeln!(out, "  a waiver, to complete and paste:");
+            out.push_str(&indent(&indent(&waiver)));
+        }
+    }
+    for infra in &journal.infra {
+        let text = one_line(&infra.message);
+        match infra.kind {
+            InfraKind::Finding => {}
+            InfraKind::WaivedFinding => row(out, "waived", &text),
+            InfraKind::Unchecked => row(out, "unchecked", &ODD.paint(&text)),
+            _ => row(out, "note", &text),
+        }
+    }
+}
+
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
@@ -295,13 +312,16 @@ fn verdict_line(out: &mut String, journal: &Journal, summary: &Summary) {
     if wrong > 0 {
         said.push(BAD.paint(&format!("{} not right", plural(wrong, "case"))));
     }
-    let findings = journal
-        .infra
-        .iter()
-        .filter(|i| i.kind == InfraKind::Finding)
-        .count();
-    if findings > 0 {
-        said.push(BAD.paint(&plural(findings as u64, "finding")));
+    let number = |kind| {
+        let infra = journal.infra.iter();
+        infra.filter(|infra| infra.kind == kind).count() as u64
+    };
+    if number(InfraKind::Finding) > 0 {
+        said.push(BAD.paint(&plural(number(InfraKind::Finding), "finding")));
+    }
+    if number(InfraKind::Unchecked) > 0 {
+        let contracts = plural(number(InfraKind::Unchecked), "contract");
+        said.push(ODD.paint(&format!("{contracts} could not be checked")));
     }
     if journal.end.is_none() || summary.missing > 0 || !summary.by_not_run.is_empty() {
         said.push(ODD.paint("incomplete"));

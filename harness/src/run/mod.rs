@@ -62,6 +62,19 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`] where the machine fails; the journal then holds what was done until then.
 pub fn run(context: &Context, sources: &[PluginSource], suite: &Suite) -> Result<(), RunError> {
+    let subjects = examine_all(context, sources, suite)?;
+    run_cases(context, &subjects, suite)
+}
+
+/// Examines every plugin; those that can be loaded are given back.
+///
+/// # Errors
+/// [`RunError`] where the machine fails, and where a claim is for an engine that none of them has.
+pub fn examine_all(
+    context: &Context,
+    sources: &[PluginSource],
+    suite: &Suite,
+) -> Result<Vec<Subject>, RunError> {
     let mut subjects = Vec::new();
     for (index, source) in (0u32..).zip(sources) {
         let mut examined = examine(index, source, &context.options)?;
@@ -76,12 +89,18 @@ pub fn run(context: &Context, sources: &[PluginSource], suite: &Suite) -> Result
             .append(&Record::Plugin(Box::new(examined.record)))?;
         subjects.extend(examined.subject);
     }
-    if let Some(gone) = context.gate.gone_engine()
-        && context.options.engines.is_empty()
-    {
-        return Err(gone.into());
+    match context.gate.gone_engine() {
+        Some(gone) if context.options.engines.is_empty() => Err(gone.into()),
+        _ => Ok(subjects),
     }
-    for subject in &subjects {
+}
+
+/// Runs `suite` on plugins that have been examined.
+///
+/// # Errors
+/// [`RunError`] where the machine fails.
+pub fn run_cases(context: &Context, subjects: &[Subject], suite: &Suite) -> Result<(), RunError> {
+    for subject in subjects {
         device::note_users(context, subject)?;
         run_subject(context, subject, suite)?;
         device::note_errors(context, subject)?;

@@ -32,12 +32,12 @@ pub fn exit_of(context: &Context, journal: &Journal, environment: Environment) -
     if environment.require_device && units.iter().any(has_no_device) {
         codes.push(Exit::Infrastructure);
     }
-    if journal
-        .infra
-        .iter()
-        .any(|infra| infra.kind == InfraKind::Finding)
-    {
-        codes.push(Exit::Failed);
+    for infra in &journal.infra {
+        match infra.kind {
+            InfraKind::Finding => codes.push(Exit::Failed),
+            InfraKind::Unchecked => codes.push(Exit::Infrastructure),
+            _ => {}
+        }
     }
     if context.gate.is_out_of_date() {
         codes.push(Exit::Baseline);

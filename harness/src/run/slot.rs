@@ -419,6 +419,7 @@ impl<'a> Slot<'a> {
     ) -> CaseEnd {
         let start = Instant::now();
         let judged = judge_values(
+            &unit.case.id,
             &prepared.graph,
             &prepared.values,
             evaluation,
@@ -700,12 +701,6 @@ impl Context {
     /// # Errors
     /// What the journal's file says.
     pub fn infra(&self, kind: InfraKind, message: String) -> Result<(), std::io::Error> {
-        self.journal.infra(&Infra {
-            time: Some(jiff::Timestamp::now().to_string()),
-            kind,
-            message,
-            plugin: None,
-            case: None,
-        })
+        self.journal.infra(&Infra::now(kind, message))
     }
 }
