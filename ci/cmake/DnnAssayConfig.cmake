@@ -9,10 +9,11 @@
 #     [CONFIG <file>]           default: dnn-assay.yaml of the source folder or above
 #     [EXPECT <file>...]        waivers
 #     [CLAIMS <file>...]        claims
-#     [DEVICE host|hip|cuda]    default: found out from the file
+#     [DEVICE host|hip|cuda|mock-hip]  default: found out from the file
 #     [LABELS <label>...]       beside quick, standard or full, which follows from the suite
 #     [TIMEOUT <seconds>]       default: 600
 #     [REQUIRE_DEVICE]          no device is a failure; default: a skip
+#     [NIGHTLY]                 expired waivers are void, and red
 #     [ARGS <argument>...])     further arguments of `dnn-assay check`
 #
 # A test that was skipped for want of a device exits with 77, which CTest shows as skipped.
@@ -37,6 +38,14 @@ if(NOT DnnAssay_EXECUTABLE)
   endif()
   return()
 endif()
+if(NOT EXISTS "${DnnAssay_EXECUTABLE}")
+  set(DnnAssay_FOUND FALSE)
+  set(DnnAssay_NOT_FOUND_MESSAGE "DnnAssay_EXECUTABLE: there is no file ${DnnAssay_EXECUTABLE}")
+  if(NOT CMAKE_FIND_PACKAGE_NAME)
+    message(FATAL_ERROR "${DnnAssay_NOT_FOUND_MESSAGE}")
+  endif()
+  return()
+endif()
 set(DnnAssay_FOUND TRUE)
 
 # The label by which upstream's tiers are chosen with `ctest -L`.
@@ -54,7 +63,7 @@ endfunction()
 
 function(dnn_assay_add_plugin_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg
-    "REQUIRE_DEVICE"
+    "REQUIRE_DEVICE;NIGHTLY"
     "TARGET;NAME;CONFIG;DEVICE;TIMEOUT"
     "SUITE;ENGINE;EXPECT;CLAIMS;LABELS;ARGS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -71,6 +80,10 @@ function(dnn_assay_add_plugin_test)
     message(FATAL_ERROR
       "dnn_assay_add_plugin_test: '${arg_TARGET}' is no shared library but ${type}; "
       "a plugin is made by add_library(${arg_TARGET} SHARED ...)")
+  endif()
+  if(arg_DEVICE AND NOT arg_DEVICE MATCHES "^(host|hip|cuda|mock-hip)$")
+    message(FATAL_ERROR
+      "dnn_assay_add_plugin_test: '${arg_DEVICE}' is no device: host, hip, cuda or mock-hip")
   endif()
   if(NOT arg_SUITE)
     set(arg_SUITE smoke)
@@ -94,13 +107,16 @@ function(dnn_assay_add_plugin_test)
     foreach(value IN LISTS arg_${key})
       if(key MATCHES "^(EXPECT|CLAIMS|CONFIG)$")
         get_filename_component(value "${value}" ABSOLUTE)
+        if(NOT EXISTS "${value}")
+          message(FATAL_ERROR "dnn_assay_add_plugin_test: ${key}: there is no file ${value}")
+        endif()
       endif()
       list(APPEND command ${flag} "${value}")
     endforeach()
   endforeach()
-  add_custom_target(${folder}_reports
-    COMMAND ${CMAKE_COMMAND} -E make_directory "${out}")
-  add_dependencies(${arg_TARGET} ${folder}_reports)
+  if(arg_NIGHTLY)
+    list(APPEND command --nightly)
+  endif()
   add_test(NAME "${arg_NAME}"
     COMMAND ${command} ${arg_ARGS}
     WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")

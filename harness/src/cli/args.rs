@@ -95,6 +95,8 @@ pub enum DevCommand {
     Power(PowerArgs),
     /// Measure how far correct f32 sums stray: the evidence behind the constant of the bound
     Calibrate(super::calibrate::CalibrateArgs),
+    /// Show the symbol versions that files ask for, and hold them to a ceiling
+    Versions(super::versions::VersionsArgs),
 }
 
 /// Arguments of `dev power`.

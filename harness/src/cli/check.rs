@@ -71,8 +71,9 @@ fn broken_rule(found: &Inspection, rule: &str) -> Vec<String> {
     let counting = findings.filter(|finding| finding.rule == rule && finding.waiver.is_none());
     counting
         .map(|finding| {
-            let subject = finding.subject.as_ref().map_or("", |s| s.name.as_str());
-            let text = format!("inspect {rule}: {} {subject}", finding.detail);
+            let subject = finding.subject.as_ref();
+            let subject = subject.map_or("", |s| s.demangled.as_ref().unwrap_or(&s.name));
+            let text = format!("inspect {rule}: {subject} {}", finding.detail);
             format!("{}; see it: {}", text.trim_end(), finding.command)
         })
         .collect()

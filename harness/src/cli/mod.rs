@@ -21,6 +21,7 @@ mod reports;
 mod run;
 mod select;
 mod traits;
+mod versions;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -74,6 +75,7 @@ where
         }
         Command::Man => man(),
     };
+    crate::plan::remove_unpacked();
     result.unwrap_or_else(|error| error.print())
 }
 

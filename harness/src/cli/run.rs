@@ -15,13 +15,20 @@ use crate::exit::Exit;
 use crate::gate::{Gate, Observed};
 use crate::journal::{self, Infra, InfraKind, Journal, Record, RunEnd};
 use crate::judge::Rules;
-use crate::plan::{PluginSource, find_plugins};
+use crate::plan::{self, PluginSource, find_plugins};
 use crate::report::progress::Progress;
 use crate::run::{self, Context, Environment, Log, RunError, RunOptions, Stop, on_interrupt};
 use crate::suite::{Allowances, Suite, Tolerances};
 
 /// File name of the journal in `--out`.
 pub const JOURNAL: &str = "journal.jsonl";
+
+/// Folder in `--out` of libraries that a released program carries.
+const BUILT_IN: &str = "built-in";
+
+/// What `check` says without a plugin.
+const NO_PLUGIN: &str = "no plugin: name its .so file, or write dnn-assay.yaml with \
+    `dnn-assay init PLUGIN`; --builtin checks the plugin that comes with this program";
 
 /// A run that came to its end.
 #[derive(Debug)]
@@ -93,7 +100,12 @@ fn prepare_and_run(
     let gate = configure::gate(&args.gate, config.as_ref())?;
     let options = RunOptions::new(&args).map_err(Error::usage)?;
     let suite = select(&args.selection)?;
+    plan::unpack_to(&args.output.out.join(BUILT_IN));
     let plugin_dir = std::env::var_os("HIPDNN_PLUGIN_DIR").map(PathBuf::from);
+    // A gate that was told of no plugin would be green for the built-in one.
+    if !stages.is_empty() && args.plugins.is_empty() && !args.builtin && plugin_dir.is_none() {
+        return Err(Error::usage(NO_PLUGIN));
+    }
     let mut sources =
         find_plugins(&args.plugins, plugin_dir, args.builtin).map_err(Error::usage)?;
     if let Some(config) = config.filter(|_| !named && !args.plugins.is_empty()) {

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The file name of the built-in CPU plugin.
-pub const BUILTIN_CPU: &str = "libdnn_assay_cpu_plugin.so";
+use super::built_in::{BUILTIN_CPU, BuiltInError, built_in_file};
 
 /// A plugin file and the reason it is tested.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +30,9 @@ pub enum SourceError {
     /// A folder holds no file that ends in `.so`.
     #[error("{}: the folder holds no plugin: no file in it ends in .so (subfolders are not searched, as hipDNN does not search them)", .0.display())]
     EmptyFolder(PathBuf),
-    /// The built-in plugin is not where it belongs.
-    #[error("the built-in plugin {BUILTIN_CPU} was not found; looked in {}", list(.0))]
-    NoBuiltin(Vec<PathBuf>),
-}
-
-fn list(paths: &[PathBuf]) -> String {
-    let names: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
-    names.join(", ")
+    /// The built-in plugin cannot be had.
+    #[error("the built-in plugin: {0}")]
+    Builtin(#[from] BuiltInError),
 }
 
 /// Finds the plugins: the arguments, then `HIPDNN_PLUGIN_DIR`, then the built-in one; `builtin`
@@ -108,40 +102,11 @@ fn plugins_in(folder: &Path) -> Result<Vec<PathBuf>, SourceError> {
     Ok(files)
 }
 
-/// A library that was built or installed with this program, by its file name.
-pub fn built_in_file(name: &str) -> Option<PathBuf> {
-    let folders = builtin_folders(std::env::current_exe().ok().as_deref());
-    folders
-        .iter()
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-}
-
 fn builtin_plugin(why: &str) -> Result<PluginSource, SourceError> {
-    let folders = builtin_folders(std::env::current_exe().ok().as_deref());
-    match folders
-        .iter()
-        .map(|f| f.join(BUILTIN_CPU))
-        .find(|p| p.is_file())
-    {
-        Some(path) => Ok(PluginSource {
-            path,
-            why: why.to_owned(),
-        }),
-        None => Err(SourceError::NoBuiltin(folders)),
-    }
-}
-
-/// Where the built-in plugin may lie: beside the program, in cargo's `deps`, or in an
-/// installation's `lib/dnn-assay`.
-fn builtin_folders(exe: Option<&Path>) -> Vec<PathBuf> {
-    let Some(folder) = exe.and_then(Path::parent) else {
-        return Vec::new();
-    };
-    ["", "deps", "../deps", "../lib/dnn-assay"]
-        .iter()
-        .map(|relative| folder.join(relative))
-        .collect()
+    Ok(PluginSource {
+        path: built_in_file(BUILTIN_CPU)?,
+        why: why.to_owned(),
+    })
 }
 
 #[cfg(test)]

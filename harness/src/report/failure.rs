@@ -293,13 +293,17 @@ fn log_lines(out: &mut String, log: &[String]) {
     if log.is_empty() {
         return;
     }
-    let skipped = log.len().saturating_sub(LOG_LINES);
-    line(
-        out,
-        "plugin's log",
-        if skipped > 0 { "(its end)" } else { "" },
-    );
-    for text in &log[skipped..] {
+    // A sanitizer says what it found first, and then explains at length.
+    let report = log.iter().rposition(|text| text.contains("Sanitizer: "));
+    let end = log.len().saturating_sub(LOG_LINES);
+    let skipped = report.map_or(end, |at| at.min(end));
+    let told = match (skipped, report) {
+        (0, _) => "",
+        (_, None) => "(its end)",
+        (_, Some(_)) => "(from the sanitizer's report)",
+    };
+    line(out, "plugin's log", told);
+    for text in log[skipped..].iter().take(LOG_LINES) {
         for part in clean(text).lines() {
             let _ = writeln!(out, "  | {part}");
         }

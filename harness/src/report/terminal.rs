@@ -12,8 +12,8 @@ use super::failure::{
 use super::next::next_commands;
 use super::style::{BAD, BOLD, DIM, GOOD, ODD};
 use super::text::{clean, count, duration, figure, one_line, plural};
-use crate::journal::{InfraKind, Journal, PluginRecord, Summary, Unit};
-use crate::verdict::Verdict;
+use crate::journal::{Infra, InfraKind, Journal, PluginRecord, Summary, Unit};
+use crate::verdict::{SkipReason, Verdict};
 
 /// Failures that are named one by one.
 const NAMED: usize = 10;
@@ -51,7 +51,7 @@ fn screen(journal: &Journal) -> String {
     let summary = journal.summary();
     let mut out = String::new();
     for plugin in &journal.plugins {
-        plugin_lines(&mut out, journal, plugin);
+        plugin_lines(&mut out, journal, plugin, &units);
         out.push('\n');
     }
     counts_lines(&mut out, &summary);
@@ -76,7 +76,7 @@ fn row(out: &mut String, label: &str, text: &str) {
     let _ = writeln!(out, "{} {text}", DIM.paint(&format!("{label:<12}")));
 }
 
-fn plugin_lines(out: &mut String, journal: &Journal, plugin: &PluginRecord) {
+fn plugin_lines(out: &mut String, journal: &Journal, plugin: &PluginRecord, units: &[Unit<'_>]) {
     let source = plugin.source.as_deref().map(one_line);
     let path = BOLD.paint(&one_line(&plugin.path));
     row(out, "plugin", &with_reason(&path, source.as_deref()));
@@ -121,7 +121,7 @@ fn plugin_lines(out: &mut String, journal: &Journal, plugin: &PluginRecord) {
             &with_reason(&one_line(memory), plugin.memory_reason.as_deref()),
         );
     }
-    row(out, "device", &device(journal));
+    row(out, "device", &device(journal, plugin, units));
     for finding in &plugin.findings {
         row(out, "finding", &ODD.paint(&one_line(finding)));
     }
@@ -134,7 +134,14 @@ fn with_reason(text: &str, reason: Option<&str>) -> String {
     }
 }
 
-fn device(journal: &Journal) -> String {
+/// The device, or why there is none.
+fn device(journal: &Journal, plugin: &PluginRecord, units: &[Unit<'_>]) -> String {
+    let of_plugin = units.iter().filter(|unit| unit.key.plugin == plugin.plugin);
+    let mut skipped =
+        of_plugin.filter(|unit| unit.verdict == Verdict::Skipped(SkipReason::NoDevice));
+    if let Some(why) = skipped.find_map(|unit| unit.attempts.last()?.reason.as_deref()) {
+        return ODD.paint(&one_line(why));
+    }
     let device = journal
         .start
         .as_ref()
@@ -276,15 +283,17 @@ fn failure_lines(out: &mut String, journal: &Journal, units: &[Unit<'_>]) {
     out.push('\n');
 }
 
-/// Findings first, the first of them with its waiver; then what else there is to say.
+/// Findings first, one of each rule and the first with its waiver; then what else there is to say.
 fn infra_lines(out: &mut String, journal: &Journal) {
-    let of_kind = |kind| journal.infra.iter().filter(move |infra| infra.kind == kind);
-    for (index, finding) in of_kind(InfraKind::Finding).enumerate() {
-        row(out, "finding", &BAD.paint(&one_line(&finding.message)));
-        if let Some(waiver) = finding_waiver(finding).filter(|_| index == 0) {
-            let _ = writeln!(out, "  a waiver, to complete and paste:");
-            out.push_str(&indent(&indent(&waiver)));
+    let mut told: Vec<(Option<&str>, u64)> = Vec::new();
+    for infra in &journal.infra {
+        if infra.kind == InfraKind::Finding {
+            finding_lines(out, infra, &mut told);
         }
+    }
+    for (rule, number) in told.iter().filter(|(_, number)| *number > 1) {
+        let rule = one_line(rule.unwrap_or_default());
+        row(out, "", &format!("and {} more of {rule}", number - 1));
     }
     for infra in &journal.infra {
         let text = one_line(&infra.message);
@@ -294,6 +303,25 @@ fn infra_lines(out: &mut String, journal: &Journal) {
             InfraKind::Unchecked => row(out, "unchecked", &ODD.paint(&text)),
             _ => row(out, "note", &text),
         }
+    }
+}
+
+/// The first finding of a rule; the others are counted.
+fn finding_lines<'a>(out: &mut String, finding: &'a Infra, told: &mut Vec<(Option<&'a str>, u64)>) {
+    let rule = finding.rule.as_deref();
+    if let Some((_, number)) = told
+        .iter_mut()
+        .find(|(known, _)| rule.is_some() && *known == rule)
+    {
+        *number += 1;
+        return;
+    }
+    let first = told.is_empty();
+    told.push((rule, 1));
+    row(out, "finding", &BAD.paint(&one_line(&finding.message)));
+    if let Some(waiver) = finding_waiver(finding).filter(|_| first) {
+        let _ = writeln!(out, "  a waiver, to complete and paste:");
+        out.push_str(&indent(&indent(&waiver)));
     }
 }
 

@@ -229,3 +229,25 @@ proptest! {
         prop_assert_eq!(screen.matches("\n  reproduce ").count(), 1);
     }
 }
+
+#[test]
+fn a_sanitizers_report_is_shown_from_its_beginning() {
+    let mut end = samples::failed();
+    end.log_tail = (0..70).map(|line| format!("line {line}")).collect();
+    end.log_tail[10] = "==7==ERROR: AddressSanitizer: heap-buffer-overflow".to_owned();
+    let text = failure_text(&samples::journal(), &end);
+    assert!(
+        text.contains("heap-buffer-overflow") && text.contains("line 29"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("line 9\n") && !text.contains("line 31"),
+        "{text}"
+    );
+    end.log_tail[10] = "nothing".to_owned();
+    let text = failure_text(&samples::journal(), &end);
+    assert!(
+        text.contains("(its end)") && text.contains("line 69"),
+        "{text}"
+    );
+}

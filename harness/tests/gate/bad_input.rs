@@ -87,3 +87,25 @@ fn init_on_what_is_no_plugin() {
     run(folder.path(), &["init", "x.so"]).expect(3, &["x.so"]);
     assert!(!folder.path().join("dnn-assay.yaml").exists());
 }
+
+#[test]
+fn a_waiver_that_has_expired() {
+    let folder = tempfile::tempdir().unwrap();
+    let right = plugin(false).to_str().unwrap();
+    let text = "schema: 1\nwaive:\n  - filter: op=pointwise.mul dtype=f16\n    expect: fail\n    \
+                reason: r\n    owner: me\n    link: https://example.org/1\n    expires: 2020-01-01\n";
+    fs::write(folder.path().join("w.yaml"), text).unwrap();
+    let args = ["run", right, "--filter", QUICK, "--expect", "w.yaml"];
+    let said = "the waiver at w.yaml:3 expired on 2020-01-01";
+    run(folder.path(), &args).expect(0, &[said, "it is void with --nightly (me, https://"]);
+    let nightly = [&args[..], &["--nightly"]].concat();
+    run(folder.path(), &nightly).expect(6, &[said, "it is void"]);
+}
+
+#[test]
+fn a_gate_without_a_plugin() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), &["check"]).expect(2, &["no plugin", "dnn-assay init PLUGIN"]);
+    fs::write(folder.path().join("dnn-assay.yaml"), "schema: 1\n").unwrap();
+    run(folder.path(), &["check"]).expect(2, &["no plugin"]);
+}

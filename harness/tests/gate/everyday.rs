@@ -212,3 +212,105 @@ fn a_summary_for_github_stays_small_and_names_ten() {
     );
     assert!(ran.text.contains("::error file=smoke/"), "{}", ran.text);
 }
+
+#[test]
+fn a_finding_is_waived_like_a_case() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let open = crate::support::open_plugin().to_str().unwrap();
+    let args = ["check", open, "--filter", QUICK];
+    let red = run(path, &args);
+    red.expect(
+        1,
+        &[
+            "finding",
+            "a waiver, to complete and paste",
+            "- finding: inspect/",
+        ],
+    );
+    let xml = fs::read_to_string(path.join("dnn-assay-out/junit.xml")).unwrap();
+    assert!(xml.contains("- finding: inspect/export/"), "{xml}");
+    // Every finding has its rule in the JUnit file.
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let cases = document
+        .descendants()
+        .filter(|n| n.has_tag_name("testcase"));
+    let failed = cases.filter(|n| n.attribute("classname") == Some("check"));
+    let mut rules: Vec<&str> = failed
+        .filter_map(|n| n.attribute("name")?.split(' ').next())
+        .collect();
+    rules.dedup();
+    let entry = |rule: &str| {
+        format!(
+            "  - {{finding: {rule}, expect: finding, reason: r, owner: o, link: l, expires: 2999-12-31}}\n"
+        )
+    };
+    let all: String = rules.iter().map(|rule| entry(rule)).collect();
+    fs::write(path.join("w.yaml"), format!("schema: 1\nwaive:\n{all}")).unwrap();
+    let waived = [&args[..], &["--expect", "w.yaml"]].concat();
+    run(path, &waived).expect(0, &["waived at w.yaml:3", "as expected"]);
+    // Against a plugin without the finding the entry is wrong.
+    let right = plugin(false).to_str().unwrap();
+    let ran = run(
+        path,
+        &["check", right, "--filter", QUICK, "--expect", "w.yaml"],
+    );
+    ran.expect(1, &["unexpected pass", "w.yaml:3"]);
+}
+
+#[test]
+fn hipdnns_own_configuration_changes_the_criterion_and_the_run_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let faulty = plugin(true).to_str().unwrap();
+    let text = "[meta]\nversion = 1\n\n[[tolerance_overrides]]\nfilters = ['pointwise.add/*']\n\
+                atol = 10.0\nrtol = 0.0\n\n[[validator_overrides]]\n\
+                filters = ['pointwise.mul/*']\nvalidator = 'rms'\n";
+    fs::write(path.join("engine.toml"), text).unwrap();
+    let args = ["run", faulty, "--filter", QUICK, "--expect", "engine.toml"];
+    // So loose a tolerance accepts decoys too: the cases are weak and count for nothing.
+    run(path, &args).expect(
+        0,
+        &[
+            "weak",
+            "the tolerance override at engine.toml:4 judged",
+            "the validator override at engine.toml:9 judged",
+        ],
+    );
+    let strict = text.replace("10.0", "1e-6");
+    fs::write(path.join("engine.toml"), strict).unwrap();
+    run(path, &args).expect(
+        1,
+        &[
+            "table: the worst error",
+            "because of engine.toml:4",
+            "--expect engine.toml",
+        ],
+    );
+    // The same file says nothing of other cases.
+    fs::write(
+        path.join("engine.toml"),
+        text.replace("pointwise.", "Pointwise"),
+    )
+    .unwrap();
+    run(path, &args).expect(1, &["bound: the worst error"]);
+}
+
+#[test]
+fn a_ragged_image_is_declined_or_right_and_never_taken_for_a_packed_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let filter = "op=conv.fprop dtype=f32 layout=nchw ~ragged";
+    let right = plugin(false).to_str().unwrap();
+    let args = |plugin: &str| {
+        run(
+            folder.path(),
+            &["run", plugin, "--filter", filter, "--min-verified", "0"],
+        )
+    };
+    args(right).expect(0, &["1 unsupported"]);
+    // The field that says ragged is not looked at.
+    let blind = crate::support::source(false).replace(" && !tensor.has(9)", "");
+    assert_ne!(blind, crate::support::source(false));
+    let (_folder, blind) = crate::support::build(&blind, true);
+    args(blind.to_str().unwrap()).expect(1, &["fail(over-claim)", "could have declined"]);
+}

@@ -1,6 +1,9 @@
 //! The recipes parse, name flags that exist, and the scripts are free of mistakes that a shell sees.
 
-use crate::support::{clean, finish, has, repository, text_of};
+use std::fs;
+use std::path::Path;
+
+use crate::support::{PROGRAM, Ran, clean, finish, has, plugin, repository, text_of};
 
 fn yaml(path: &str) -> serde_yaml::Value {
     serde_yaml::from_str(&text_of(path)).unwrap()
@@ -93,4 +96,100 @@ fn the_release_script_has_no_mistake_that_a_shell_sees() {
     if has("shellcheck") {
         finish(clean("shellcheck", &repository("")).arg(&script)).expect(0, &[]);
     }
+}
+
+/// Runs a step's script as GitHub's runner does, with the program on PATH.
+fn step(folder: &Path, script: &str, variables: &[(&str, &str)]) -> Ran {
+    let bin = Path::new(PROGRAM).parent().unwrap();
+    finish(
+        clean("bash", folder)
+            .args([
+                "--noprofile",
+                "--norc",
+                "-e",
+                "-o",
+                "pipefail",
+                "-c",
+                script,
+            ])
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+            .env("GITHUB_STEP_SUMMARY", folder.join("summary.md"))
+            .envs(variables.iter().copied()),
+    )
+}
+
+/// The script of a step of the action, by the step's name.
+fn script_of(name: &str) -> String {
+    let action = yaml("ci/github/action.yml");
+    let steps = action["runs"]["steps"].as_sequence().unwrap();
+    let step = steps.iter().find(|step| step["name"] == name).unwrap();
+    step["run"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_action_is_green_red_or_says_that_there_was_no_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = script_of("Test the plugin");
+    let test = |faulty: bool, args: &str, more: &[(&str, &str)]| {
+        let plugin = plugin(faulty).to_str().unwrap();
+        let given = [("PLUGIN", plugin), ("SUITE", "smoke"), ("ARGS", args)];
+        step(folder.path(), &script, &[&given[..], more].concat())
+    };
+    let quick = "--filter op=pointwise.add";
+    test(false, quick, &[]).expect(0, &["as expected"]);
+    let red = test(true, quick, &[]);
+    red.expect(1, &["::error file=smoke/", "title=fail"]);
+    let out = folder.path().join("dnn-assay-out");
+    assert!(out.join("report.html").exists() && out.join("junit.xml").exists());
+    let summary = fs::read_to_string(folder.path().join("summary.md")).unwrap();
+    assert!(
+        summary.contains("exit 0") && summary.contains("exit 1"),
+        "{summary}"
+    );
+    if !Path::new("/dev/nvidiactl").exists() {
+        let skip = ("DNN_ASSAY_SKIP_IF_NO_DEVICE", "1");
+        let none = format!("{quick} --device cuda");
+        test(false, &none, &[skip]).expect(0, &["::warning title=DNN Assay::no device"]);
+        test(false, &none, &[]).expect(4, &[]);
+    }
+}
+
+#[test]
+fn the_action_takes_a_release_from_its_tarball() {
+    let script = script_of("Install DNN Assay");
+    let name = "dnn-assay-x86_64-linux.tar.gz";
+    assert!(
+        script.contains(name) && script.contains("--strip-components=1"),
+        "{script}"
+    );
+    assert!(text_of("ci/release").contains("name=dnn-assay-x86_64-linux"));
+}
+
+#[test]
+fn the_last_job_is_red_where_an_artefact_is_absent_or_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let workflow = yaml("ci/github/matrix-example.yml");
+    let steps = workflow["jobs"]["complete"]["steps"].as_sequence().unwrap();
+    let script = steps[1]["run"].as_str().unwrap();
+    let report = |machine: &str, text: &str| {
+        let folder = folder.path().join(format!("dnn-assay-{machine}"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("junit.xml"), text).unwrap();
+    };
+    report("cpu", "<testsuites/>");
+    let complete = || step(folder.path(), script, &[]);
+    complete().expect(1, &["::error::no report of gfx942"]);
+    report("gfx942", "");
+    complete().expect(1, &["::error::no report of gfx942"]);
+    report("gfx942", "<testsuites/>");
+    complete().expect(0, &[]);
+}
+
+#[test]
+fn the_nextest_profile_keeps_junit_and_tries_nothing_again() {
+    let profile: toml::Table = text_of(".config/nextest.toml").parse().unwrap();
+    let ci = &profile["profile"]["ci"];
+    assert_eq!(ci["retries"].as_integer(), Some(0));
+    assert_eq!(ci["fail-fast"].as_bool(), Some(false));
+    assert_eq!(ci["junit"]["path"].as_str(), Some("junit.xml"));
 }

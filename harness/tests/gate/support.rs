@@ -82,7 +82,13 @@ pub fn plugin(faulty: bool) -> &'static Path {
     static GOOD: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     static BAD: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let cell = if faulty { &BAD } else { &GOOD };
-    &cell.get_or_init(|| build(faulty)).1
+    &cell.get_or_init(|| build(&source(faulty), true)).1
+}
+
+/// The C++ example with everything exported.
+pub fn open_plugin() -> &'static Path {
+    static OPEN: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    &OPEN.get_or_init(|| build(&source(false), false)).1
 }
 
 /// The example's source, with or without its fault.
@@ -96,27 +102,23 @@ pub fn source(faulty: bool) -> String {
     broken
 }
 
-fn build(faulty: bool) -> (tempfile::TempDir, PathBuf) {
+/// Builds a plugin; `hidden` says that it exports its entry points only.
+pub fn build(source: &str, hidden: bool) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plugin.cpp");
-    std::fs::write(&file, source(faulty)).unwrap();
+    std::fs::write(&file, source).unwrap();
     let library = folder.path().join("libmy_plugin.so");
     let map = repository("plugins-under-test/cpp-example/exports.map");
-    let ran = finish(
-        clean("g++", folder.path())
-            .args([
-                "-std=c++17",
-                "-O1",
-                "-fPIC",
-                "-shared",
-                "-fvisibility=hidden",
-                "-o",
-            ])
-            .arg(&library)
-            .arg(&file)
-            .arg(format!("-Wl,--version-script={}", map.display())),
-    );
-    ran.expect(0, &[]);
+    let mut compiler = clean("g++", folder.path());
+    compiler
+        .args(["-std=c++17", "-O1", "-fPIC", "-shared", "-o"])
+        .arg(&library)
+        .arg(&file);
+    if hidden {
+        let map = format!("-Wl,--version-script={}", map.display());
+        compiler.args(["-fvisibility=hidden", &map]);
+    }
+    finish(&mut compiler).expect(0, &[]);
     (folder, library)
 }
 

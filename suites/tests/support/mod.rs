@@ -162,7 +162,7 @@ fn trace(target: &Target, suite: &Arc<Suite>) -> Trial {
 
 /// The gfx942 plugin twice: on the mock HIP runtime, and on the GPU that is here, if one is.
 fn gfx942() -> Vec<Target> {
-    let Some(path) = built_in_file("libdnn_assay_gfx942_plugin.so") else {
+    let Ok(path) = built_in_file("libdnn_assay_gfx942_plugin.so") else {
         return Vec::new();
     };
     let kernels = has_kernels(&path);

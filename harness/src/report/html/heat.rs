@@ -27,7 +27,8 @@ pub fn section(page: &mut String, journal: &Journal, units: &[Unit<'_>]) {
 }
 
 /// Cells of one engine: operation, then types, then layout.
-type ByOperation<'a> = BTreeMap<&'a str, BTreeMap<&'a str, Vec<(&'a str, &'a Cell)>>>;
+type ByOperation<'a> = BTreeMap<&'a str, Row<'a>>;
+type Row<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a Cell)>>;
 
 fn table(page: &mut String, matrix: &Matrix, engine: &str) {
     let mut rows: ByOperation<'_> = BTreeMap::new();
@@ -51,10 +52,34 @@ fn table(page: &mut String, matrix: &Matrix, engine: &str) {
     for name in &types {
         let _ = write!(page, "<th scope=\"col\">{}</th>", line(name));
     }
-    page.push_str("</tr></thead>\n<tbody>\n");
-    for (op, cells) in &rows {
+    let _ = write!(page, "</tr></thead>\n");
+    let is_declined = |cells: &Row<'_>| {
+        let mut cells = cells.values().flatten();
+        cells.all(|(_, cell)| cell.declined == cell.cases)
+    };
+    let (declined, taken): (Vec<_>, Vec<_>) = rows.iter().partition(|(_, row)| is_declined(row));
+    body(page, &types, &taken, "");
+    if !declined.is_empty() {
+        // The rows are one click away: a plugin that takes three operations is told in three rows.
+        let what = match declined.len() {
+            1 => "1 operation that is declined".to_owned(),
+            n => format!("{n} operations that are declined"),
+        };
+        let _ = write!(
+            page,
+            "<tbody><tr><td colspan=\"{}\"><button type=\"button\" class=\"fold\" data-fold=\"\">{what}</button></td></tr></tbody>\n",
+            types.len() + 1
+        );
+        body(page, &types, &declined, " hidden=\"hidden\"");
+    }
+    page.push_str("</table></div>\n");
+}
+
+fn body(page: &mut String, types: &[&str], rows: &[(&&str, &Row<'_>)], attribute: &str) {
+    let _ = writeln!(page, "<tbody{attribute}>");
+    for (op, cells) in rows {
         let _ = write!(page, "<tr><th scope=\"row\">{}</th>", line(op));
-        for name in &types {
+        for name in types {
             page.push_str("<td>");
             for (layout, cell) in cells.get(name).into_iter().flatten() {
                 tile(page, (op, name, layout), cell);
@@ -63,7 +88,7 @@ fn table(page: &mut String, matrix: &Matrix, engine: &str) {
         }
         page.push_str("</tr>\n");
     }
-    page.push_str("</tbody></table></div>\n");
+    page.push_str("</tbody>\n");
 }
 
 fn tile(page: &mut String, (op, dtype, layout): (&str, &str, &str), cell: &Cell) {

@@ -2,6 +2,7 @@
 //! histograms; every other case has a row, and what failed has its story. It is well-formed XML
 //! too, so that a strict parser can hold it to account.
 
+mod findings;
 mod heat;
 mod histogram;
 mod rows;
@@ -33,9 +34,10 @@ impl Reporter for Html {
         begin(&mut page, journal);
         banner(&mut page, journal, &summary);
         plugins(&mut page, journal);
+        findings::section(&mut page, journal);
+        cases(&mut page, &units);
         heat::section(&mut page, journal, &units);
         histogram::section(&mut page, &units);
-        cases(&mut page, &units);
         notes(&mut page, journal);
         foot(&mut page, journal);
         let data = rows::data(journal, &units);
@@ -121,6 +123,7 @@ fn banner(page: &mut String, journal: &Journal, summary: &Summary) {
         ("planned", count(summary.planned)),
         ("verified", count(summary.verified)),
         ("not right", count(red)),
+        ("findings", count(findings::red(journal))),
         ("declined", count(summary.count_of("unsupported"))),
         (
             "worst margin",
@@ -219,12 +222,14 @@ fn cases(page: &mut String, units: &[Unit<'_>]) {
 }
 
 fn notes(page: &mut String, journal: &Journal) {
-    if journal.infra.is_empty() {
+    let notes = journal.infra.iter();
+    let mut notes = notes.filter(|infra| !findings::is_shown(infra)).peekable();
+    if notes.peek().is_none() {
         return;
     }
     page.push_str("<section>\n<h2>Notes</h2>\n<ul class=\"notes\">\n");
     // A broken machine can say the same thing for every case.
-    for infra in journal.infra.iter().take(200) {
+    for infra in notes.take(200) {
         let _ = writeln!(page, "<li>{}</li>", line(&infra.message));
     }
     page.push_str("</ul>\n</section>\n");

@@ -1,7 +1,7 @@
 (function () {
   "use strict";
   var data = JSON.parse(document.getElementById("data").textContent);
-  var texts = data.texts, rows = data.rows, PAGE = 100;
+  var texts = data.texts, rows = data.rows, PAGE = 25;
   var search = document.getElementById("search"), engine = document.getElementById("engine");
   var chips = document.getElementById("chips"), list = document.getElementById("list");
   var shown = document.getElementById("shown"), more = document.getElementById("more");
@@ -143,6 +143,14 @@
   }
 
   document.addEventListener("click", function (event) {
+    if (event.target.hasAttribute && event.target.hasAttribute("data-copy")) {
+      navigator.clipboard.writeText(event.target.parentNode.nextSibling.textContent);
+      event.target.textContent = "Copied";
+    }
+    if (event.target.hasAttribute && event.target.hasAttribute("data-fold")) {
+      var folded = event.target.closest("tbody").nextElementSibling;
+      folded.hidden = !folded.hidden;
+    }
     var query = event.target.getAttribute && event.target.getAttribute("data-q");
     if (query) {
       search.value = query;
@@ -155,6 +163,17 @@
   engine.addEventListener("change", filter);
   more.addEventListener("click", draw);
   filter();
+  // For our own tests: what sticks out at the side, and when the page was painted.
+  if (location.hash === "#measure") {
+    var root = document.documentElement;
+    root.setAttribute("data-overflow", String(root.scrollWidth - root.clientWidth));
+    new PerformanceObserver(function (seen) {
+      seen.getEntriesByName("first-contentful-paint").forEach(function (entry) {
+        root.setAttribute("data-paint", String(Math.round(entry.startTime)));
+        console.log("first contentful paint after " + Math.round(entry.startTime) + " ms");
+      });
+    }).observe({ type: "paint", buffered: true });
+  }
   // A link may open what it means: report.html#q=conv&open.
   if (location.hash.indexOf("#q=") === 0) {
     var wanted = decodeURIComponent(location.hash.slice(3)).split("&");
