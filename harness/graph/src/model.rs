@@ -124,6 +124,10 @@ impl Graph {
     }
 }
 
+/// Elements between two images of a ragged tensor: an engine that takes the images for packed reads
+/// other data.
+const RAGGED_GAP: i64 = 16;
+
 impl Tensor {
     /// A packed tensor with the axes in `dims` from slowest to fastest.
     pub fn packed(uid: i64, name: &str, data_type: DataType, dims: &[i64]) -> Self {
@@ -159,6 +163,24 @@ impl Tensor {
             })
     }
 
+    /// Elements from one image of a ragged tensor to the next in the data of our cases: the offsets
+    /// that its second tensor holds are multiples of it. `None` for tensors that are not ragged,
+    /// and where it does not fit.
+    pub fn ragged_step(&self) -> Option<i64> {
+        self.ragged_offset_uid?;
+        self.strides.first()?.checked_add(RAGGED_GAP)
+    }
+
+    /// The tensor as its data lie: a ragged one with its images a [`Tensor::ragged_step`] apart,
+    /// any other as it is.
+    pub fn in_memory(&self) -> Self {
+        let mut placed = self.clone();
+        if let (Some(step), Some(stride)) = (self.ragged_step(), placed.strides.first_mut()) {
+            *stride = step;
+        }
+        placed
+    }
+
     /// Bytes that a buffer of this tensor needs, `None` where that does not fit or the type has
     /// no whole number of bytes.
     pub fn byte_size(&self) -> Option<usize> {
@@ -178,6 +200,16 @@ pub fn packed_strides(dims: &[i64]) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ragged_tensor_has_gaps_between_its_images() {
+        let mut x = Tensor::packed(1, "x", DataType::Float, &[3, 2, 4]);
+        assert_eq!((x.ragged_step(), x.in_memory()), (None, x.clone()));
+        x.ragged_offset_uid = Some(2);
+        assert_eq!(x.ragged_step(), Some(24));
+        assert_eq!(x.in_memory().byte_size(), Some((2 * 24 + 8) * 4));
+        assert_eq!(x.in_memory().strides, [24, 4, 1]);
+    }
 
     #[test]
     fn spans_and_sizes() {

@@ -120,7 +120,8 @@ impl Prepared {
         inputs
             .chain(outputs)
             .map(|(tensor, role)| {
-                let size = tensor.byte_size().ok_or_else(|| no_buffer(tensor))?;
+                let size = tensor.in_memory().byte_size();
+                let size = size.ok_or_else(|| no_buffer(tensor))?;
                 Ok(BufferSpec {
                     uid: tensor.uid,
                     size: size as u64,
@@ -137,12 +138,13 @@ impl Prepared {
     /// # Errors
     /// [`Unprepared::Layout`] for a tensor whose values do not fit its extents.
     pub fn input_bytes(&self, tensor: &Tensor) -> Result<Vec<u8>, Unprepared> {
-        let mut bytes = vec![0; tensor.byte_size().ok_or_else(|| no_buffer(tensor))?];
+        let placed = tensor.in_memory();
+        let mut bytes = vec![0; placed.byte_size().ok_or_else(|| no_buffer(tensor))?];
         let values = self
             .values
             .get(&tensor.uid)
             .ok_or_else(|| no_buffer(tensor))?;
-        dtype::encode(tensor, values, &mut bytes)?;
+        dtype::encode(&placed, values, &mut bytes)?;
         Ok(bytes)
     }
 }

@@ -77,7 +77,7 @@ fn ranges(graph: &Graph, recipes: &Recipes, m: u32) -> Recipes {
             f64::from(m)
         };
         let range = match recipe {
-            Recipe::Mask => Recipe::Mask,
+            Recipe::Mask | Recipe::Offsets(_) => recipe,
             Recipe::Quarters => Recipe::Integers(4.0),
             _ => Recipe::Integers(wanted.min(largest_integer(data_type))),
         };

@@ -17,6 +17,8 @@ pub(crate) enum Recipe {
     Mask,
     /// Multiples of a quarter in [−1, 1]: two such tensors have many equal pairs.
     Quarters,
+    /// Multiples of a step, in order: where the images of a ragged tensor lie.
+    Offsets(f64),
     /// Integers ±1…±m, never 0.
     Integers(f64),
     /// Indices, offsets, seeds and saved results, which cannot be drawn.
@@ -89,6 +91,13 @@ const OPERANDS: &[(PointwiseMode, usize, Recipe)] = &[
 
 /// The recipe of an input: the first reader that asks for something special decides.
 pub(crate) fn of(graph: &Graph, uid: i64) -> Recipe {
+    let mut ragged = graph
+        .tensors
+        .iter()
+        .filter(|t| t.ragged_offset_uid == Some(uid));
+    if let Some(step) = ragged.find_map(dnn_assay_graph::Tensor::ragged_step) {
+        return Recipe::Offsets(step as f64);
+    }
     let mut recipe = SIGNED;
     for node in graph.nodes.iter() {
         let mut operand = 0;
@@ -177,6 +186,7 @@ impl Recipe {
             AwayFromZero(low, high) => signed(unit, |half| low + half * (high - low)),
             Mask => f64::from(unit < 0.5),
             Quarters => ((unit * 9.0).floor() - 4.0) / 4.0,
+            Self::Offsets(step) => index as f64 * step,
             Self::Integers(m) if data_type == DataType::Uint8 => 1.0 + (unit * m).floor(),
             Self::Integers(m) => signed(unit, |half| 1.0 + (half * m).floor()),
             NotDrawn => f64::NAN,

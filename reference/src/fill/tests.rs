@@ -215,3 +215,17 @@ fn draws_stay_in_their_ranges() {
         assert!((1.0..=8.0).contains(&unsigned));
     }
 }
+
+#[test]
+fn the_images_of_a_ragged_tensor_lie_in_order_and_apart() {
+    let id = "conv.fprop/f32/nchw/n3-c2-k2-i4x5-f1x1/pre0x0-post0x0-str1x1-dil1x1-g1-ragged/int";
+    let graph = Case::parse(id).expect("an id").graph().expect("a graph");
+    for fill in [Fill::Uniform, Fill::Integer] {
+        let values = generate(&graph, fill, 1).expect("inputs");
+        assert_eq!(
+            values[&24],
+            [0.0, 56.0, 112.0, 168.0],
+            "40 elements and a gap of 16"
+        );
+    }
+}

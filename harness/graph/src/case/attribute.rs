@@ -2,7 +2,7 @@
 
 use super::error::{CaseError, suggestion};
 use super::number::{self, Piece};
-use super::op::{BatchnormPhase, Op};
+use super::op::{BatchnormPhase, ConvDirection, Op};
 use crate::semantics::{Parameter, pointwise};
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub enum AttributeKey {
     Groups,
     /// `mode-conv`: true convolution (flipped filter) instead of cross-correlation.
     ModeConv,
+    /// `ragged`: the images of x lie where a second tensor says.
+    Ragged,
     /// `vio`: virtual tensors have the inputs' type instead of f32.
     VirtualIo,
     /// `lo`: lower clip of the ReLU.
@@ -84,6 +86,7 @@ impl AttributeKey {
         Key::Dil,
         Key::Groups,
         Key::ModeConv,
+        Key::Ragged,
         Key::VirtualIo,
         Key::Lower,
         Key::Upper,
@@ -113,6 +116,7 @@ impl AttributeKey {
             Key::Dil => ("dil", Kind::Dims),
             Key::Groups => ("g", Kind::Int),
             Key::ModeConv => ("mode-conv", Kind::Flag),
+            Key::Ragged => ("ragged", Kind::Flag),
             Key::VirtualIo => ("vio", Kind::Flag),
             Key::Lower => ("lo", Kind::Float),
             Key::Upper => ("up", Kind::Float),
@@ -275,6 +279,9 @@ pub(super) fn allowed(op: Op) -> Vec<AttributeKey> {
             Key::Groups,
             Key::ModeConv,
         ]);
+    }
+    if op == Op::Conv(ConvDirection::Fprop) {
+        keys.push(Key::Ragged);
     }
     if op.is_fused() {
         keys.push(Key::VirtualIo);

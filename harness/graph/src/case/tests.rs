@@ -226,3 +226,20 @@ fn the_page_on_case_ids_has_every_attribute_uid_and_its_example() {
         assert!(Case::parse(id).is_ok(), "{id}");
     }
 }
+
+#[test]
+fn a_ragged_x_has_a_tensor_of_offsets_among_the_inputs() {
+    let id = "conv.fprop/f16/nhwc/n3-c4-k6-i5x7-f3x3/pre1x1-post1x1-str1x1-dil1x1-g1-ragged/uni";
+    let case = Case::parse(id).expect("an id");
+    assert_eq!(case.to_string(), id);
+    let graph = case.graph().expect("a graph");
+    let inputs: Vec<&str> = graph.inputs().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(inputs, ["x", "w", "x_offsets"]);
+    let offsets = graph.tensor(24).expect("its uid");
+    assert_eq!(
+        (offsets.dims.as_slice(), offsets.data_type),
+        (&[4, 1, 1, 1][..], crate::enums::DataType::Int32)
+    );
+    assert_eq!(graph.tensor(1).and_then(|x| x.ragged_offset_uid), Some(24));
+    assert!(Case::parse(&id.replace("fprop", "dgrad")).is_err());
+}

@@ -6,7 +6,7 @@ use crate::case::error::{Fault, Part};
 use crate::case::op::{ConvDirection, Op};
 use crate::case::strided::StridedTensor;
 use crate::case::value::Case;
-use crate::enums::{ConvMode, PointwiseMode};
+use crate::enums::{ConvMode, DataType, PointwiseMode};
 use crate::model::Graph;
 use crate::schema::{
     ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes,
@@ -81,6 +81,9 @@ pub(super) fn build(mut builder: Builder<'_>) -> Result<Graph, Fault> {
             let (x, w) = inputs(&mut builder, &dims)?;
             let output = builder.last_type();
             let y = builder.strided("y", output, &dims.y, StridedTensor::Y)?;
+            if builder.case.attributes.has(Key::Ragged) {
+                ragged(&mut builder, x, &dims.x)?;
+            }
             fprop(&mut builder, x, w, y);
         }
     }
@@ -92,6 +95,18 @@ fn inputs(builder: &mut Builder<'_>, dims: &Dims) -> Result<(i64, i64), Fault> {
     let x = builder.strided("x", dtype, &dims.x, StridedTensor::X)?;
     let w = builder.strided("w", dtype, &dims.w, StridedTensor::W)?;
     Ok((x, w))
+}
+
+/// The images of x lie where a tensor of one offset an image and one for the end says.
+fn ragged(builder: &mut Builder<'_>, x: i64, dims: &[i64]) -> Result<(), Fault> {
+    let mut offsets = vec![1; dims.len()];
+    offsets[0] = dims[0]
+        .checked_add(1)
+        .ok_or_else(|| Fault::overflow("offsets of the images"))?;
+    let offsets = builder.tensor("x_offsets", DataType::Int32, &offsets)?;
+    let x = builder.graph.tensors.iter_mut().find(|t| t.uid == x);
+    x.expect("it was placed before").ragged_offset_uid = Some(offsets);
+    Ok(())
 }
 
 /// Padding before and after, stride, dilation, mode.

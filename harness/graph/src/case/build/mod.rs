@@ -40,6 +40,7 @@ pub const TENSOR_UIDS: &[(&str, i64)] = &[
     ("bias_y", 21),
     ("bn_y", 22),
     ("activation_dx", 23),
+    ("x_offsets", 24),
     ("in0", 30),
     ("in1", 31),
     ("in2", 32),
