@@ -55,6 +55,14 @@ pub fn replay(dump: &Dump) -> Result<Journal, ReplayError> {
             env!("CARGO_PKG_VERSION")
         ));
     }
+    if end.criterion != recorded.criterion {
+        let name = |criterion: &Option<String>| criterion.clone().unwrap_or_default();
+        remarks.push(format!(
+            "the run judged it by {}, as an override given with --expect asks, and this by {}",
+            name(&recorded.criterion),
+            name(&end.criterion)
+        ));
+    }
     Ok(journal(dump, end, remarks))
 }
 
@@ -64,6 +72,7 @@ fn judge(dump: &Dump) -> Result<CaseEnd, ReplayError> {
     let fill = dnn_assay_graph::case::Fill::from_name(&dump.manifest.fill).unwrap_or_default();
     let snapshot = snapshot(dump);
     let judged = judge_values(
+        &dump.manifest.end.case,
         &dump.graph,
         &dump.inputs,
         &evaluation,
@@ -140,6 +149,7 @@ fn journal(dump: &Dump, end: CaseEnd, remarks: Vec<String>) -> Journal {
         time: None,
         kind: InfraKind::Configuration,
         message,
+        rule: None,
         plugin: Some(end.plugin),
         case: Some(end.case.clone()),
     });

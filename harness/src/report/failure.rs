@@ -76,7 +76,7 @@ pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
 }
 
 /// A named cause in words, with its id; ids of other versions stand for themselves.
-fn named_cause(id: &str) -> String {
+pub fn named_cause(id: &str) -> String {
     match hypothesis(id) {
         Some(known) => format!("{} ({id})", known.text),
         None => id.to_owned(),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use dnn_assay::journal::Journal;
-use dnn_assay::verdict::Verdict;
+use dnn_assay::verdict::{FailKind, Verdict};
 
 use crate::synthetic::{LAYOUTS, OPS, TYPES, page, synthetic};
 
@@ -71,6 +71,30 @@ fn an_empty_journal_gives_a_page() {
         parsed(&text)
             .descendants()
             .any(|n| n.text() == Some("The run was cut"))
+    );
+}
+
+#[test]
+fn a_page_stays_small_whatever_fails() {
+    let mut journal = synthetic(100_000);
+    for (index, end) in journal.ends.iter_mut().enumerate() {
+        end.verdict = Verdict::Fail(FailKind::Numeric);
+        end.reason = Some(format!(
+            "{index} of 123456 elements lie outside the bound <&>"
+        ));
+    }
+    let text = page(&journal);
+    assert!(text.len() < 5_000_000, "{} bytes", text.len());
+    let xml = parsed(&text);
+    let data = xml
+        .descendants()
+        .find(|n| n.attribute("id") == Some("data"));
+    let data: serde_json::Value = serde_json::from_str(data.unwrap().text().unwrap()).unwrap();
+    let listed = data["rows"].as_array().unwrap().len() as u64;
+    let unlisted = data["unlisted"].as_u64().unwrap();
+    assert!(
+        listed > 10_000 && listed + unlisted == 100_000,
+        "{listed} and {unlisted}"
     );
 }
 

@@ -61,6 +61,7 @@
     more.hidden = drawn >= matches.length;
     shown.textContent = rows.length === 0 ? "Every case passed."
       : number(matches.length) + " of " + number(rows.length) + " cases" +
+        (data.unlisted ? " (" + number(data.unlisted) + " more found no room here)" : "") +
         (drawn < matches.length ? ", the first " + number(drawn) + " shown" : "") +
         (data.untold ? "; " + number(data.untold) + " stories found no room here, dnn-assay report has them" : "");
   }

@@ -6,11 +6,18 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::failure::{engine_argument, failure_text, is_failure, reproduction, waiver};
+use super::super::failure::{
+    engine_argument, failure_text, is_failure, named_cause, reproduction, waiver,
+};
 use super::super::text::{clean, one_line};
 use crate::journal::{Journal, Unit};
 use crate::verdict::Verdict;
 
+/// Bytes of rows in a page, with the texts that they point into. What is beyond is counted; the rows
+/// come in the order of how much they matter.
+const ROW_BYTES: usize = 2_600_000;
+/// Bytes of a row beside its texts: eleven numbers.
+const ROW_FRAME: usize = 56;
 /// Bytes of stories in a page. What fails beyond keeps its row and its reason.
 const STORY_BYTES: usize = 1_600_000;
 /// Bytes of a story beside its texts, and of what its texts need as JSON: generous.
@@ -29,6 +36,8 @@ struct Data {
     stories: Vec<Value>,
     /// Rows whose story found no room.
     untold: u64,
+    /// Cases whose row found no room.
+    unlisted: u64,
 }
 
 #[derive(Serialize)]
@@ -57,6 +66,8 @@ struct Picture {
 #[derive(Default)]
 struct Interner<'a> {
     numbers: HashMap<std::borrow::Cow<'a, str>, u32>,
+    /// Bytes of all texts.
+    bytes: usize,
 }
 
 impl<'a> Interner<'a> {
@@ -70,7 +81,9 @@ impl<'a> Interner<'a> {
             return *number;
         }
         let number = u32::try_from(texts.len()).unwrap_or(u32::MAX);
-        texts.push(one_line(&text));
+        let line = one_line(&text);
+        self.bytes += line.len() + 3;
+        texts.push(line);
         self.numbers.insert(text, number);
         number
     }
@@ -87,6 +100,10 @@ pub fn data(journal: &Journal, units: &[Unit<'_>]) -> String {
     others.sort_by_key(|unit| rank(&unit.verdict));
     let mut room = STORY_BYTES;
     for unit in others {
+        if interner.bytes + data.rows.len() * ROW_FRAME > ROW_BYTES {
+            data.unlisted += 1;
+            continue;
+        }
         let mut row = row(&mut data.texts, &mut interner, journal, unit);
         if let Some(story) = story(journal, unit) {
             let (story, length) = story;
@@ -131,11 +148,17 @@ fn row<'a>(
     row[6] = interner.number(texts, engine_argument(journal, &unit.key));
     row[7] = interner.number(texts, unit.verdict.name());
     row[8] = interner.number(texts, unit.verdict.to_string());
-    row[9] = interner.number(
-        texts,
-        end.and_then(|end| end.reason.as_deref())
-            .unwrap_or_default(),
-    );
+    let reason = end.and_then(|end| end.reason.as_deref());
+    let causes: Vec<String> = end.map_or_else(Vec::new, |end| {
+        end.diagnosis.iter().map(|id| named_cause(id)).collect()
+    });
+    row[9] = match (causes.is_empty(), reason.unwrap_or_default()) {
+        (true, reason) => interner.number(texts, reason),
+        (false, reason) => {
+            let text = format!("looks like: {}; {reason}", causes.join(", or "));
+            interner.number(texts, text)
+        }
+    };
     row
 }
 

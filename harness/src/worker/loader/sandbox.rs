@@ -175,8 +175,6 @@ impl Clone for Aligned {
 
 /// What this process uses now.
 pub(super) fn usage() -> Usage {
-    // SAFETY: reads the allocator's counters.
-    let heap = unsafe { libc::mallinfo2() };
     let count =
         |folder: &str| std::fs::read_dir(folder).map_or(0, |entries| entries.count() as u64);
     let resident = std::fs::read_to_string("/proc/self/statm")
@@ -184,11 +182,28 @@ pub(super) fn usage() -> Usage {
         .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok())
         .unwrap_or(0);
     Usage {
-        heap: (heap.uordblks + heap.hblkhd) as u64,
+        heap: heap(),
         resident: resident * rustix::param::page_size() as u64,
         descriptors: count("/proc/self/fd"),
         threads: count("/proc/self/task"),
     }
+}
+
+/// Bytes that the C library's allocator has given out. `mallinfo2` is looked up, because it came with
+/// glibc 2.33 and the release runs on older ones: there `mallinfo` counts, in 32 bits.
+fn heap() -> u64 {
+    // SAFETY: the name is a C string, and looking it up runs no code of a plugin.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"mallinfo2".as_ptr()) };
+    if found.is_null() {
+        // SAFETY: reads the allocator's counters.
+        let heap = unsafe { libc::mallinfo() };
+        return u64::from(heap.uordblks.cast_unsigned()) + u64::from(heap.hblkhd.cast_unsigned());
+    }
+    // SAFETY: malloc.h of glibc declares the function so.
+    let ask: unsafe extern "C" fn() -> libc::mallinfo2 = unsafe { std::mem::transmute(found) };
+    // SAFETY: reads the allocator's counters.
+    let heap = unsafe { ask() };
+    (heap.uordblks + heap.hblkhd) as u64
 }
 
 /// Mappings of `path` in this process.
