@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 
@@ -119,7 +120,7 @@ fn prepare_and_run(
     let start = run::run_start(&context.options, &sources, &suite, &criterion_name(&args));
     let device = start.device.clone().unwrap_or_default();
     context.gate = gate;
-    context.rules.overrides = std::mem::take(&mut context.gate.overrides);
+    context.rules.overrides = Arc::new(std::mem::take(&mut context.gate.overrides));
     context.gate.on_device(device.arch, device.rocm);
     if let Some(folder) = &args.output.dump_on_fail {
         let dumper = Dumper::new(folder, start.clone());

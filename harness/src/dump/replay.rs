@@ -72,7 +72,6 @@ fn judge(dump: &Dump) -> Result<CaseEnd, ReplayError> {
     let fill = dnn_assay_graph::case::Fill::from_name(&dump.manifest.fill).unwrap_or_default();
     let snapshot = snapshot(dump);
     let judged = judge_values(
-        &dump.manifest.end.case,
         &dump.graph,
         &dump.inputs,
         &evaluation,

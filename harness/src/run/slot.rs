@@ -419,7 +419,6 @@ impl<'a> Slot<'a> {
     ) -> CaseEnd {
         let start = Instant::now();
         let judged = judge_values(
-            &unit.case.id,
             &prepared.graph,
             &prepared.values,
             evaluation,
