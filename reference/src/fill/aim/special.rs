@@ -73,6 +73,10 @@ fn operands(sight: &mut Sight<'_>, node: &PointwiseAttributes, stream: &dyn Fn(i
     if sight.graph.nodes.len() > 1 {
         return;
     }
+    // Behind a step 0·∞ and 0·NaN are as right as 0: the table has a product, engines select.
+    if node.operation == PointwiseMode::ReluBwd {
+        return;
+    }
     let uids = [
         Some(node.in_0_tensor_uid),
         node.in_1_tensor_uid,
@@ -86,6 +90,12 @@ fn operands(sight: &mut Sight<'_>, node: &PointwiseAttributes, stream: &dyn Fn(i
         let largest = !matches!(node.operation, PointwiseMode::Sin | PointwiseMode::Tan);
         sight.edit(uid, |tensor, values| {
             elements(tensor, values, places, largest);
+            if node.operation == PointwiseMode::ReluFwd {
+                // The same below its clip, where the slope may be 0.
+                let least = -dtype::largest_finite(tensor.data_type);
+                let below = values.iter_mut().filter(|v| **v == f64::NEG_INFINITY);
+                below.for_each(|value| *value = least);
+            }
         });
     }
 }
