@@ -155,7 +155,8 @@ impl<T> Entry<T> {
         match self.judged.load(Ordering::Relaxed) {
             0 if whole => Some(format!(
                 "the {sort} override at {origin} judged nothing: its filters {globs} are held \
-                 against case ids, and hipDNN's own names of tests mean nothing here"
+                 against case ids, where hipDNN's own names of tests mean nothing; or no table has a \
+                 number for what they match"
             )),
             0 => None,
             1 => Some(format!(
