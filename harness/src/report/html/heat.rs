@@ -52,7 +52,7 @@ fn table(page: &mut String, matrix: &Matrix, engine: &str) {
     for name in &types {
         let _ = write!(page, "<th scope=\"col\">{}</th>", line(name));
     }
-    let _ = write!(page, "</tr></thead>\n");
+    page.push_str("</tr></thead>\n");
     let is_declined = |cells: &Row<'_>| {
         let mut cells = cells.values().flatten();
         cells.all(|(_, cell)| cell.declined == cell.cases)
@@ -65,9 +65,9 @@ fn table(page: &mut String, matrix: &Matrix, engine: &str) {
             1 => "1 operation that is declined".to_owned(),
             n => format!("{n} operations that are declined"),
         };
-        let _ = write!(
+        let _ = writeln!(
             page,
-            "<tbody><tr><td colspan=\"{}\"><button type=\"button\" class=\"fold\" data-fold=\"\">{what}</button></td></tr></tbody>\n",
+            "<tbody><tr><td colspan=\"{}\"><button type=\"button\" class=\"fold\" data-fold=\"\">{what}</button></td></tr></tbody>",
             types.len() + 1
         );
         body(page, &types, &declined, " hidden=\"hidden\"");
