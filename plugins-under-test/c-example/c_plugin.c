@@ -334,7 +334,7 @@ EXPORT status_t hipdnnEnginePluginExecuteOpGraph(handle *h, context *c, void *wo
     if (!a || !b || !out) return fail(BAD_PARAM, "a tensor has no buffer");
     if (c->work.mode == MODE_ADD)
         for (size_t i = 0; i < c->work.count; i++) out[i] = a[i] + b[i];
-    else /* written so that NaN passes */
-        for (size_t i = 0; i < c->work.count; i++) out[i] = a[i] <= 0 ? 0 : a[i];
+    else /* hipDNN's formula with slope and lower clip 0: NaN passes, and -Inf becomes NaN */
+        for (size_t i = 0; i < c->work.count; i++) out[i] = a[i] <= 0 ? 0 * a[i] + 0 : a[i];
     return SUCCESS;
 }

@@ -274,7 +274,7 @@ void execute(const Pointwise &job, const Buffers &buffers) {
     for (std::size_t i = 0; i < job.count; ++i)
         out[i] = job.mode == mode_add ? a[i] + b[i]
                : job.mode == mode_mul ? a[i] * b[i]
-               : a[i] <= 0 ? 0 : a[i]; // written so that NaN passes
+               : a[i] <= 0 ? 0 * a[i] + 0 : a[i]; // hipDNN's formula: NaN passes, -Inf is NaN
 }
 
 // One output element: channels, then taps, in order.
