@@ -265,7 +265,7 @@ fn hipdnns_own_configuration_changes_the_criterion_and_the_run_says_so() {
     let faulty = plugin(true).to_str().unwrap();
     let text = "[meta]\nversion = 1\n\n[[tolerance_overrides]]\nfilters = ['pointwise.add/*']\n\
                 atol = 10.0\nrtol = 0.0\n\n[[validator_overrides]]\n\
-                filters = ['pointwise.mul/*']\nvalidator = 'rms'\nrms_threshold = 0.01\n";
+                filters = ['pointwise.mul/*']\nvalidator = 'rms'\nrms_threshold = 1e-5\n";
     fs::write(path.join("engine.toml"), text).unwrap();
     // A table of tolerances has no place for infinities.
     let filter = format!("{QUICK} fill=uni");
