@@ -11,6 +11,8 @@ use rayon::prelude::*;
 
 /// Ratios whose excess is counted.
 pub const THRESHOLDS: [f64; 5] = [1.0, 1.5, 2.0, 2.5, 3.0];
+/// Excesses from which a rate is known to about a third.
+pub const ENOUGH: u64 = 8;
 /// Sums computed side by side.
 const LANES: usize = 16;
 /// Steps of the pool that operands are drawn from.
@@ -155,14 +157,15 @@ impl Row {
         }
     }
 
-    /// The rate at `factor`, continued from the last two thresholds that were exceeded as a
-    /// straight line in log rate against ratio: the tail of a sum of many roundings falls faster.
-    /// `None` where fewer than two were exceeded; then nothing was seen to continue.
+    /// The rate at `factor`, continued from the last two thresholds that were exceeded often enough
+    /// to be counted ([`ENOUGH`]) as a straight line in log rate against ratio: the tail of a sum of
+    /// many roundings falls faster. `None` where fewer than two were; then there is nothing to
+    /// continue.
     pub fn extrapolated(&self, factor: f64) -> Option<f64> {
         let seen: Vec<(f64, f64)> = THRESHOLDS
             .into_iter()
             .zip(self.exceeding)
-            .filter(|(_, count)| *count > 0)
+            .filter(|(_, count)| *count >= ENOUGH)
             .map(|(at, count)| (at, (count as f64 / self.checks as f64).ln()))
             .collect();
         let [.., (x0, y0), (x1, y1)] = seen[..] else {

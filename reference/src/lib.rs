@@ -25,5 +25,5 @@ pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, bounds, com
 pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};
 pub use evaluate::{EvalError, Evaluation, evaluate};
-pub use last_term::last_terms;
+pub use last_term::{SumFigures, last_terms, sum_figures};
 pub use traits::{FFT, Trait, Traits, UnknownTrait, WINOGRAD};

@@ -14,7 +14,7 @@ pub use record::{
     CaseEnd, CaseStart, DeviceIdentity, EngineRecord, Host, Infra, InfraKind, MismatchGeometry,
     PluginError, PluginRecord, Record, RunEnd, RunStart, SCHEMA, Shard, Times, UnitKey, Worst,
 };
-pub use summary::{Slow, Summary, WorstMargin};
+pub use summary::{DecoyCount, Slow, Summary, WorstMargin};
 pub use writer::JournalWriter;
 
 #[cfg(test)]

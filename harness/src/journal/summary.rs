@@ -31,6 +31,8 @@ pub struct Summary {
     pub by_depth: BTreeMap<Depth, u64>,
     /// The slowest units, slowest first.
     pub slowest: Vec<Slow>,
+    /// What each criterion said of decoys.
+    pub decoys: BTreeMap<String, DecoyCount>,
     /// The largest margin of a passed unit.
     pub worst_margin: Option<WorstMargin>,
     /// Milliseconds in the plugins: planning and execution.
@@ -43,6 +45,15 @@ pub struct Summary {
     pub comparison_ms: f64,
     /// Plugins that could not be used.
     pub plugin_errors: u64,
+}
+
+/// Decoys that differ from their reference, and those of them that a criterion accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DecoyCount {
+    /// All.
+    pub differing: u64,
+    /// Accepted ones.
+    pub accepted: u64,
 }
 
 /// A slow unit.
@@ -95,6 +106,9 @@ impl Summary {
             }
             let ms: f64 = unit.attempts.iter().map(|end| total_ms(end)).sum();
             summary.note_slow(&unit.key, ms);
+            if let Some(end) = last {
+                summary.note_decoys(end);
+            }
             if let (Verdict::Pass, Some(end)) = (&unit.verdict, last) {
                 summary.note_margin(&unit.key, end);
             }
@@ -151,6 +165,15 @@ impl Summary {
             );
             self.slowest.truncate(SLOWEST);
         }
+    }
+
+    fn note_decoys(&mut self, end: &CaseEnd) {
+        let (Some(criterion), Some(differing)) = (&end.criterion, end.decoys) else {
+            return;
+        };
+        let count = self.decoys.entry(criterion.clone()).or_default();
+        count.differing += differing;
+        count.accepted += end.decoys_accepted.len() as u64;
     }
 
     fn note_margin(&mut self, key: &UnitKey, end: &CaseEnd) {

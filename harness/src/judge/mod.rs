@@ -9,6 +9,7 @@ mod geometry;
 mod memory;
 mod repeats;
 mod rules;
+mod separating;
 mod undeclared;
 mod values;
 
@@ -17,6 +18,7 @@ pub use declared::{Declared, ScopeEntry, TraitEntry, Unit};
 pub use memory::{is_suspicious, judge_memory};
 pub use repeats::judge_repeats;
 pub use rules::{Rules, WEAK_ALLOWED, exactness_note};
+pub use separating::separating_cases;
 pub use values::{Values, judge_values};
 
 use crate::verdict::{Phase, Verdict};

@@ -366,6 +366,11 @@ fn shape_of_mismatch(output: &Output<'_>) -> MismatchGeometry {
 }
 
 impl Values {
+    /// Ids of the hypotheses that explain a failure.
+    pub fn diagnosis(&self) -> &[String] {
+        &self.diagnosis
+    }
+
     /// Puts the figures into a record: they are recorded on a pass too.
     pub fn record(self, end: &mut CaseEnd) {
         end.criterion = Some(self.criterion.to_owned());

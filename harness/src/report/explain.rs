@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use dnn_assay_graph::schema::Role;
 use dnn_assay_graph::{Graph, Node, Tensor};
 use dnn_assay_reference::exact::Exactness;
-use dnn_assay_reference::{Criterion, Estimate, Evaluation, Values, decoys, dtype};
+use dnn_assay_reference::{
+    Criterion, Estimate, Evaluation, SumFigures, Values, decoys, dtype, last_terms, sum_figures,
+};
 
 use crate::judge::{Rules, exactness_note};
 use crate::suite::SuiteCase;
@@ -125,7 +127,55 @@ fn write_constants(rules: &Rules, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "  u = 2⁻²⁴ for f32 accumulators; an output adds u·(|y| + e) + ½·(smallest subnormal) of its type"
-    )
+    )?;
+    write_traits(rules, out)
+}
+
+/// The numbers that declared traits change.
+fn write_traits(rules: &Rules, out: &mut dyn Write) -> io::Result<()> {
+    let arithmetic = &rules.arithmetic;
+    if rules.traits.is_empty() {
+        return writeln!(out, "  no trait is declared");
+    }
+    writeln!(out, "  declared traits: {}", rules.traits)?;
+    let half = |roundoff: f64| roundoff.log2();
+    if let Some(roundoff) = arithmetic.accumulator_roundoff {
+        writeln!(out, "      u of accumulators is 2^{:.0}", half(roundoff))?;
+    }
+    if arithmetic.linear_growth {
+        writeln!(out, "      every sum grows as K·u·S, S = Σ|aᵢbᵢ|")?;
+    }
+    if arithmetic.partial_roundoff > 0.0 {
+        let (factor, roundoff) = (arithmetic.sum_factor, half(arithmetic.partial_roundoff));
+        writeln!(
+            out,
+            "      partial sums add {factor}·2^{roundoff:.0}·√K·(|y| + Q)"
+        )?;
+    }
+    if arithmetic.product_roundoff > 0.0 {
+        let roundoff = half(arithmetic.product_roundoff);
+        writeln!(
+            out,
+            "      rounded operands add 8·2^{roundoff:.0}·(|y| + Q)"
+        )?;
+    }
+    if arithmetic.transform > 0.0 {
+        let transform = arithmetic.transform;
+        writeln!(
+            out,
+            "      convolutions err by {transform} times the largest e of the tensor"
+        )?;
+    }
+    if arithmetic.one_pass_variance {
+        writeln!(
+            out,
+            "      variances carry the rounding of Σx²/M and of mean²"
+        )?;
+    }
+    if arithmetic.flushes_denormals {
+        writeln!(out, "      zero is right for a denormal, read or written")?;
+    }
+    Ok(())
 }
 
 fn write_output(
@@ -148,12 +198,17 @@ fn write_output(
     if let Some(note) = exactness.and_then(exactness_note) {
         writeln!(out, "  {note}")?;
     }
-    write_bounds(tensor, estimate, out)?;
-    write_decoys(tensor, estimate, &criterion, out)
+    write_bounds(explained, tensor, estimate, out)?;
+    write_decoys(explained, tensor, estimate, &criterion, out)
 }
 
 /// The bound of the element with the median bound, part by part.
-fn write_bounds(tensor: &Tensor, estimate: &Estimate, out: &mut dyn Write) -> io::Result<()> {
+fn write_bounds(
+    explained: &Explained<'_>,
+    tensor: &Tensor,
+    estimate: &Estimate,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut order: Vec<usize> = (0..estimate.value.len()).collect();
     order.sort_by(|&a, &b| estimate.error[a].total_cmp(&estimate.error[b]));
     let u = dtype::unit_roundoff(tensor.data_type);
@@ -172,17 +227,32 @@ fn write_bounds(tensor: &Tensor, estimate: &Estimate, out: &mut dyn Write) -> io
             "  {what:>8} bound, element {index}: y = {y:.9e}, arithmetic {e:.3e} + rounding {rounding:.3e} + {half:.3e} = {:.3e}",
             e + rounding + half
         )?;
+        if let Some(sum) = sum_figures(explained.graph, explained.inputs, tensor.uid, index) {
+            let SumFigures { terms, q, s, .. } = sum;
+            let growth = if sum.grows_linearly() || explained.rules.arithmetic.linear_growth {
+                "one-signed and even, so e grows as K·u·S"
+            } else {
+                "e grows as √K"
+            };
+            writeln!(
+                out,
+                "           K = {terms} products, Q = {q:.3e}, S = Σ|aᵢbᵢ| = {s:.3e}: {growth}"
+            )?;
+        }
     }
     Ok(())
 }
 
 fn write_decoys(
+    explained: &Explained<'_>,
     tensor: &Tensor,
     estimate: &Estimate,
     criterion: &Criterion,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let report = decoys::check(tensor, estimate, criterion).map_err(io::Error::other)?;
+    let terms = last_terms(explained.graph, explained.inputs, tensor.uid);
+    let report = decoys::check_with_terms(tensor, estimate, criterion, terms.as_deref())
+        .map_err(io::Error::other)?;
     let names = |decoys: &[decoys::Decoy]| {
         let names: Vec<String> = decoys.iter().map(ToString::to_string).collect();
         names.join(", ")
@@ -196,5 +266,12 @@ fn write_decoys(
         out,
         "  decoys that differ from the reference: {}; {accepted}",
         names(&report.applicable)
-    )
+    )?;
+    if report.blind_to_last_tap {
+        writeln!(
+            out,
+            "  blind to the last tap: no last term is larger than its bound; the fill `edges` sees it"
+        )?;
+    }
+    Ok(())
 }

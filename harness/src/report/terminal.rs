@@ -227,6 +227,14 @@ fn time_lines(out: &mut String, journal: &Journal, summary: &Summary) {
         duration(summary.comparison_ms),
     );
     row(out, "time", &text);
+    let decoys = summary.decoys.iter().map(|(criterion, decoys)| {
+        let (accepted, all) = (count(decoys.accepted), count(decoys.differing));
+        format!("{} accepts {accepted} of {all}", one_line(criterion))
+    });
+    let decoys: Vec<String> = decoys.collect();
+    if !decoys.is_empty() {
+        row(out, "decoys", &decoys.join(", "));
+    }
     if let Some(worst) = &summary.worst_margin {
         let text = format!(
             "{} of the bound, {}",

@@ -11,3 +11,4 @@ mod graphs;
 mod naive;
 mod pointwise;
 mod threads;
+mod traits;
