@@ -185,9 +185,10 @@ fn flushed_denormals_fit_only_where_they_are_declared() {
 /// not allow it.
 #[test]
 fn transforms_may_disturb_their_neighbours() {
-    let id = "conv.fprop/f32/nchw/n1-c8-k4-i16x16-f3x3/pad1/edges";
+    let id = "conv.fprop/f32/nchw/n1-c8-k4-i16x16-f3x3/pad1";
     let graph = Case::parse_short(id).unwrap().graph().unwrap();
-    let inputs = fill::generate(&graph, Fill::Edges, 1).unwrap();
+    let mut inputs = fill::generate(&graph, Fill::Uniform, 1).unwrap();
+    inputs.get_mut(&1).unwrap()[1..].fill(0.0);
     let evaluation = evaluate(&graph, &inputs, &Arithmetic::default()).unwrap();
     let value = &evaluation.tensors[&3].value;
     assert!(value.contains(&0.0), "some sums are empty");
@@ -199,7 +200,7 @@ fn transforms_may_disturb_their_neighbours() {
         &got,
         &Traits::default().with(Trait::Winograd)
     ));
-    let wrong: Vec<f64> = value.iter().map(|y| y * 1.01).collect();
+    let wrong: Vec<f64> = value.iter().map(|y| y * 1.01 + 1e-3).collect();
     assert!(!fits(
         &graph,
         &inputs,
