@@ -67,8 +67,8 @@ struct Target {
     prefix: &'static str,
     arguments: &'static [&'static str],
     ignored: Option<String>,
-    /// The first digits of the hash of each case's outputs, as a GPU computed them.
-    kept: Arc<BTreeMap<String, String>>,
+    /// The trace of launches to compare with: what an H200 computed with the same kernels.
+    kept: Option<Arc<str>>,
 }
 
 impl Target {
@@ -78,102 +78,82 @@ impl Target {
             plugin,
             prefix: "",
             arguments: &[],
-            kept: Arc::default(),
+            kept: None,
         }
     }
 }
 
-/// What an H200 computed with the same kernels: `fixtures/h200/smoke.hashes`, a case and a hash
-/// per line.
-fn kept_hashes() -> BTreeMap<String, String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/h200/smoke.hashes");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(case, hash)| (case.to_owned(), hash.to_owned()))
-        .collect()
-}
+/// The trace of the full suite, which holds the smoke suite.
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/h200/full.trace");
 
-/// The kernels give the same bits on the host and on the GPU.
-fn compare_with_kept(target: &Target, ends: &[CaseEnd]) -> Result<(), Failed> {
-    let differ: Vec<&str> = ends
-        .iter()
-        .filter(
-            |end| match (target.kept.get(&end.case), &end.determinism_hash) {
-                (Some(kept), Some(hash)) => !hash.starts_with(kept.as_str()),
-                _ => false,
-            },
-        )
-        .map(|end| end.case.as_str())
-        .collect();
-    match differ.first() {
-        None => Ok(()),
-        Some(first) => Err(format!(
-            "{} of {} cases have other bits than the H200 had (fixtures/h200), first {first}",
-            differ.len(),
-            ends.len()
-        )
-        .into()),
-    }
-}
-
-/// What the trials of the gfx942 plugin on the mock HIP runtime are called.
-const MOCK: &str = "gfx942-mock::";
-/// One in this many cases is traced: tracing copies everything back.
-const TRACED: usize = 40;
-
-/// Launches that the kept trace must know for each that it does not: the suite may have grown since.
-const KNOWN: usize = 4;
-
-/// Every launch of a sample of the suite that `fixtures/h200/full.trace` knows writes the same bits
-/// on the mock as it did on the H200.
-fn trace(target: &Target, suite: &Arc<Suite>) -> Trial {
-    let (owned, suite) = (target.clone(), suite.clone());
-    let name = format!("{MOCK}trace");
-    let trial = Trial::test(name, move || {
-        // The full suite holds the smoke suite.
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/h200/full.trace");
-        let kept = std::fs::read_to_string(path)?;
-        let kept = launches(&kept);
-        let folder = tempfile::tempdir()?;
-        let file = folder.path().join("trace");
-        let sample = Suite {
-            name: suite.name.clone(),
-            cases: suite.cases.iter().step_by(TRACED).cloned().collect(),
-        };
-        let variable = format!("DNN_ASSAY_GFX942_TRACE={}", file.display());
-        let batch = Batch::judged(owned.plugin, sample)
-            .with(owned.arguments.to_vec())
-            .with(["--env".to_owned(), variable]);
-        run_batch(&batch)?;
-        let fresh = std::fs::read_to_string(file)?;
-        let (mut known, mut unknown) = (0, 0);
-        for (launch, wrote) in launches(&fresh) {
-            match kept.get(launch) {
-                Some(writes) if *writes == wrote => known += 1,
-                Some(writes) => {
-                    let text = format!("{launch} wrote {wrote}, and {writes} on the H200");
-                    return Err(text.into());
-                }
-                None => unknown += 1,
+/// How many launches of a fresh trace are in the kept one, and how many are not.
+///
+/// # Errors
+/// A launch of both that wrote other bits. One that the kept trace does not know is none: the suite
+/// or its data may have changed since.
+fn compare(kept: &str, fresh: &Path) -> Result<(usize, usize), Failed> {
+    let kept = launches(kept);
+    // Cases that are declined launch nothing.
+    let fresh = std::fs::read_to_string(fresh).unwrap_or_default();
+    let (mut known, mut unknown) = (0, 0);
+    for (launch, wrote) in launches(&fresh) {
+        match kept.get(launch) {
+            Some(writes) if *writes == wrote => known += 1,
+            Some(writes) => {
+                let text = format!("{launch} wrote {wrote}, and {writes} on the H200 ({KEPT})");
+                return Err(text.into());
             }
+            None => unknown += 1,
         }
-        if known > KNOWN * unknown {
-            return Ok(());
-        }
-        let text = format!(
-            "{unknown} launches are not in {path}, and only {known} are: the suite has changed so \
-             much that ci/h200/run.sh should make the file anew"
-        );
-        Err(text.into())
-    });
-    mark(trial, target.ignored.as_deref())
+    }
+    Ok((known, unknown))
 }
 
 /// What each launch of a trace wrote, by its kernel, grid, arguments and inputs.
 fn launches(trace: &str) -> BTreeMap<&str, &str> {
     let lines = trace.lines();
     lines.filter_map(|l| l.split_once(" writes ")).collect()
+}
+
+/// Has the gfx942 plugin write a trace to `file`.
+fn traced(batch: Batch, file: &Path) -> Batch {
+    let variable = format!("DNN_ASSAY_GFX942_TRACE={}", file.display());
+    batch.with(["--env".to_owned(), variable])
+}
+
+/// What the trials of the gfx942 plugin on the mock HIP runtime are called.
+const MOCK: &str = "gfx942-mock::";
+/// One in this many cases is asked for.
+const SAMPLE: usize = 40;
+/// Launches that the kept trace must know for each that it does not.
+const KNOWN: usize = 4;
+
+/// The kept trace knows most launches of a sample of the suite: else comparing says little, and the
+/// file is to be made anew.
+fn trace(target: &Target, suite: &Arc<Suite>) -> Trial {
+    let (owned, suite) = (target.clone(), suite.clone());
+    let name = format!("{MOCK}kept-trace");
+    let trial = Trial::test(name, move || {
+        let kept = owned.kept.as_deref().ok_or("there is no kept trace")?;
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("trace");
+        let sample = Suite {
+            name: suite.name.clone(),
+            cases: suite.cases.iter().step_by(SAMPLE).cloned().collect(),
+        };
+        let batch = Batch::judged(owned.plugin, sample).with(owned.arguments.to_vec());
+        run_batch(&traced(batch, &file))?;
+        let (known, unknown) = compare(kept, &file)?;
+        if known > KNOWN * unknown {
+            return Ok(());
+        }
+        let text = format!(
+            "{unknown} launches are not in {KEPT}, and only {known} are: the suite has changed so \
+             much that ci/h200/run.sh should make the file anew"
+        );
+        Err(text.into())
+    });
+    mark(trial, target.ignored.as_deref())
 }
 
 /// The gfx942 plugin twice: on the mock HIP runtime, and on the GPU that is here, if one is.
@@ -195,7 +175,7 @@ fn gfx942() -> Vec<Target> {
         prefix: MOCK,
         arguments: &["--device", "mock-hip"],
         ignored: None,
-        kept: Arc::new(kept_hashes()),
+        kept: std::fs::read_to_string(KEPT).ok().map(Arc::from),
     };
     let mut targets = vec![mock, device];
     if !kernels {
@@ -259,8 +239,13 @@ fn run(target: &Target, suite: &Suite, batch: &str) -> Result<(), Failed> {
         name: suite.name.clone(),
         cases: cases.cloned().collect(),
     };
-    let journal =
-        run_batch(&Batch::judged(target.plugin.clone(), cases).with(target.arguments.to_vec()))?;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("trace");
+    let mut batch = Batch::judged(target.plugin.clone(), cases).with(target.arguments.to_vec());
+    if target.kept.is_some() {
+        batch = traced(batch, &file);
+    }
+    let journal = run_batch(&batch)?;
     if let Some(error) = journal
         .plugins
         .iter()
@@ -274,7 +259,10 @@ fn run(target: &Target, suite: &Suite, batch: &str) -> Result<(), Failed> {
         .filter(|end| end.verdict.is_red() || end.verdict.is_incomplete() || is_weak(end))
         .collect();
     if bad.is_empty() && journal.summary().missing == 0 {
-        return compare_with_kept(target, &journal.ends);
+        return match &target.kept {
+            None => Ok(()),
+            Some(kept) => compare(kept, &file).map(drop),
+        };
     }
     let mut text = format!("{} of {} cases failed\n", bad.len(), journal.ends.len());
     for end in bad.iter().take(STORIES) {
