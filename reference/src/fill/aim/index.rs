@@ -61,10 +61,10 @@ fn unit_taps(tensor: &Tensor, values: &mut [f64], summed: usize) {
     each_element(tensor, |index, at| {
         let mut rest = at[other];
         let mut is_taken = at[summed] == rest % tensor.dims[summed];
-        for axis in 2..at.len() {
+        for (&tap, &taps) in at.iter().zip(&tensor.dims).skip(2) {
             // Taps move on together with the index, so that neighbours take different ones.
             rest += 1;
-            is_taken &= at[axis] == rest % tensor.dims[axis];
+            is_taken &= tap == rest % taps;
         }
         values[index] = f64::from(u8::from(is_taken));
     });
