@@ -69,26 +69,29 @@ pub fn evaluate(
     inputs: &Values,
     arithmetic: &Arithmetic,
 ) -> Result<Evaluation, EvalError> {
-    let mut run = Run {
-        graph,
-        inputs,
-        arithmetic,
-        constants: BTreeMap::new(),
-        denormals: BTreeMap::new(),
-        read_later: BTreeMap::new(),
-        evaluation: Evaluation::default(),
-    };
-    run.read_constants()?;
-    if arithmetic.flushes_denormals {
-        run.doubt_denormals();
-    }
-    for (index, node) in graph.nodes.iter().enumerate() {
-        let at = At { index, node };
-        for (uid, estimate) in run.node(&at)? {
-            run.store(&at, uid, estimate)?;
-        }
-    }
-    Ok(run.evaluation)
+    Run::of(graph, inputs, arithmetic, Wanted::Uncertainty)
+}
+
+/// Executes `graph` on `inputs` in f64 without any uncertainty: the values of [`evaluate`], bit for
+/// bit, for those who only ask for them. Convolutions and matrix products take about half the time.
+///
+/// # Errors
+/// As [`evaluate`].
+pub fn evaluate_values(graph: &Graph, inputs: &Values) -> Result<Values, EvalError> {
+    let evaluation = Run::of(graph, inputs, &Arithmetic::default(), Wanted::Values)?;
+    let tensors = evaluation.tensors.into_iter();
+    Ok(tensors
+        .map(|(uid, estimate)| (uid, estimate.value))
+        .collect())
+}
+
+/// What is asked of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Values alone; errors mean nothing.
+    Values,
+    /// Values with their uncertainty.
+    Uncertainty,
 }
 
 /// A node and its place, for messages.
@@ -120,6 +123,7 @@ struct Run<'a> {
     graph: &'a Graph,
     inputs: &'a Values,
     arithmetic: &'a Arithmetic,
+    wanted: Wanted,
     /// Scalars that travel in the graph.
     constants: BTreeMap<i64, Vec<f64>>,
     /// Errors of inputs whose denormals may be read as zero.
@@ -132,6 +136,35 @@ struct Run<'a> {
 type Written = Vec<(i64, Estimate)>;
 
 impl<'a> Run<'a> {
+    fn of(
+        graph: &'a Graph,
+        inputs: &'a Values,
+        arithmetic: &'a Arithmetic,
+        wanted: Wanted,
+    ) -> Result<Evaluation, EvalError> {
+        let mut run = Self {
+            graph,
+            inputs,
+            arithmetic,
+            wanted,
+            constants: BTreeMap::new(),
+            denormals: BTreeMap::new(),
+            read_later: BTreeMap::new(),
+            evaluation: Evaluation::default(),
+        };
+        run.read_constants()?;
+        if arithmetic.flushes_denormals && wanted == Wanted::Uncertainty {
+            run.doubt_denormals();
+        }
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let at = At { index, node };
+            for (uid, estimate) in run.node(&at)? {
+                run.store(&at, uid, estimate)?;
+            }
+        }
+        Ok(run.evaluation)
+    }
+
     fn read_constants(&mut self) -> Result<(), EvalError> {
         for tensor in &self.graph.tensors {
             let Some(value) = tensor.value else { continue };
@@ -274,6 +307,10 @@ impl<'a> Run<'a> {
                 tensor.dims,
                 estimate.value.len()
             )));
+        }
+        if self.wanted == Wanted::Values {
+            self.evaluation.tensors.insert(uid, estimate);
+            return Ok(());
         }
         if tensor.is_virtual {
             let stored = stored(tensor.data_type, estimate);

@@ -24,6 +24,6 @@ pub use arithmetic::{Arithmetic, FunctionErrors};
 pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, bounds, compare};
 pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};
-pub use evaluate::{EvalError, Evaluation, evaluate};
+pub use evaluate::{EvalError, Evaluation, evaluate, evaluate_values};
 pub use last_term::{SumFigures, last_terms, sum_figures};
 pub use traits::{FFT, Trait, Traits, UnknownTrait, WINOGRAD};

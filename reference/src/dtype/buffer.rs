@@ -2,6 +2,7 @@
 
 use super::element::{Element, with_element};
 use super::view::View;
+use crate::parallel;
 use dnn_assay_graph::{DataType, Tensor};
 use rayon::prelude::*;
 
@@ -116,9 +117,14 @@ fn load<E: Element>(view: &View, bytes: &[u8]) -> Vec<f64> {
                 let out = &mut values[run.logical.start - first..run.logical.end - first];
                 let bytes = &bytes[run.start * E::SIZE..];
                 if run.stride == 1 {
-                    for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(E::SIZE)) {
-                        *value = E::load(bytes);
-                    }
+                    parallel::vectorised(
+                        #[inline(always)]
+                        || {
+                            for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(E::SIZE)) {
+                                *value = E::load(bytes);
+                            }
+                        },
+                    );
                 } else {
                     for (i, value) in out.iter_mut().enumerate() {
                         *value = E::load(&bytes[i * run.stride * E::SIZE..]);
@@ -135,10 +141,26 @@ fn store<E: Element>(view: &View, values: &[f64], bytes: &mut [u8]) {
         Some(slabs) => store_slabs::<E>(&slabs, values, bytes),
         None => view.runs(0..view.len(), |run| {
             let bytes = &mut bytes[run.start * E::SIZE..];
-            for (i, &value) in values[run.logical].iter().enumerate() {
-                E::store(value, &mut bytes[i * run.stride * E::SIZE..]);
-            }
+            store_run::<E>(&values[run.logical], 1, bytes, run.stride);
         }),
+    }
+}
+
+/// Every `step`-th value, `stride` elements apart.
+fn store_run<E: Element>(values: &[f64], step: usize, bytes: &mut [u8], stride: usize) {
+    if step == 1 && stride == 1 {
+        parallel::vectorised(
+            #[inline(always)]
+            || {
+                for (&value, bytes) in values.iter().zip(bytes.chunks_exact_mut(E::SIZE)) {
+                    E::store(value, bytes);
+                }
+            },
+        );
+        return;
+    }
+    for (i, &value) in values.iter().step_by(step).enumerate() {
+        E::store(value, &mut bytes[i * stride * E::SIZE..]);
     }
 }
 
@@ -181,12 +203,8 @@ fn store_slabs<E: Element>(slabs: &Slabs, values: &[f64], bytes: &mut [u8]) {
             .enumerate()
             .for_each(|(piece, bytes)| {
                 let first = piece * CHUNK;
-                for i in first..dim.min(first + CHUNK) {
-                    E::store(
-                        values[i * step],
-                        &mut bytes[(i - first) * stride * E::SIZE..],
-                    );
-                }
+                let last = dim.min(first + CHUNK) - 1;
+                store_run::<E>(&values[first * step..=last * step], step, bytes, stride);
             });
         return;
     }
@@ -203,9 +221,7 @@ fn store_axes<E: Element>(axes: &[(usize, usize, usize)], values: &[f64], bytes:
     match axes {
         [] => {}
         [(dim, stride, step)] => {
-            for i in 0..*dim {
-                E::store(values[i * step], &mut bytes[i * stride * E::SIZE..]);
-            }
+            store_run::<E>(&values[..=(dim - 1) * step], *step, bytes, *stride);
         }
         [(dim, stride, step), rest @ ..] => {
             for i in 0..*dim {

@@ -71,7 +71,7 @@ macro_rules! native_element {
         impl Element for $name {
             const SIZE: usize = size_of::<$native>();
 
-            #[inline]
+            #[inline(always)]
             fn load(bytes: &[u8]) -> f64 {
                 let (first, _) = bytes
                     .split_first_chunk::<{ size_of::<$native>() }>()
@@ -79,7 +79,7 @@ macro_rules! native_element {
                 <$native>::from_le_bytes(*first) as f64
             }
 
-            #[inline]
+            #[inline(always)]
             fn store($value: f64, bytes: &mut [u8]) {
                 let native: $native = $convert;
                 bytes[..Self::SIZE].copy_from_slice(&native.to_le_bytes());
@@ -125,13 +125,13 @@ macro_rules! narrow_element {
         impl Element for $name {
             const SIZE: usize = 2;
 
-            #[inline]
+            #[inline(always)]
             fn load(bytes: &[u8]) -> f64 {
                 let (first, _) = bytes.split_first_chunk().expect("a whole element");
                 widen::<$exponent_bits, $mantissa_bits>(u16::from_le_bytes(*first))
             }
 
-            #[inline]
+            #[inline(always)]
             fn store(value: f64, bytes: &mut [u8]) {
                 let code = narrow::<$exponent_bits, $mantissa_bits>(value);
                 bytes[..2].copy_from_slice(&code.to_le_bytes());
@@ -164,59 +164,62 @@ const INFINITY: u64 = 0x7ff << 52;
 /// `half` 2.x is not used here: it converts f64 through f32 where the processor has F16C, and
 /// drops the low 32 bits of the significand where it has not; both round some values twice (the
 /// tests show some).
-#[inline]
+#[inline(always)]
 fn narrow<const EXPONENT_BITS: u32, const MANTISSA_BITS: u32>(value: f64) -> u16 {
     let bits = value.to_bits();
     let magnitude = bits & !SIGN;
     let sign = ((bits & SIGN) >> 48) as u16;
     let infinity = ((1u64 << EXPONENT_BITS) - 1) << MANTISSA_BITS;
-    if magnitude > INFINITY {
-        let quiet = 1u64 << (MANTISSA_BITS - 1);
-        let payload = (magnitude >> (52 - MANTISSA_BITS)) & ((1 << MANTISSA_BITS) - 1);
-        return sign | (infinity | quiet | payload) as u16;
-    }
+    // Every case is computed and one is taken: without branches a loop over this becomes vectors.
+    let quiet = 1u64 << (MANTISSA_BITS - 1);
+    let payload = (magnitude >> (52 - MANTISSA_BITS)) & ((1 << MANTISSA_BITS) - 1);
+    let nan = infinity | quiet | payload;
     // Exponent of the smallest normal number of the narrow type, with f64's bias.
     let smallest_normal = 1023 - ((1u64 << (EXPONENT_BITS - 1)) - 2);
     let exponent = magnitude >> 52;
     let drop = 52 - MANTISSA_BITS;
-    let code = if exponent >= smallest_normal {
-        let rebias = (smallest_normal - 1) << MANTISSA_BITS;
-        (round_shift(magnitude, drop) - rebias).min(infinity)
+    let rebias = (smallest_normal - 1) << MANTISSA_BITS;
+    let normal = round_shift(magnitude, drop)
+        .wrapping_sub(rebias)
+        .min(infinity);
+    // Below the normals the last place stays where it is, so more bits are dropped; a carry into
+    // the exponent field gives the smallest normal, as it should. A subnormal f64 is far below half
+    // of the narrow type's smallest number and drops out with the others.
+    let significand = (magnitude & ((1 << 52) - 1)) | (1 << 52);
+    let shift = u64::from(drop) + smallest_normal.wrapping_sub(exponent).min(64);
+    let dropped = round_shift(significand, shift.min(54) as u32);
+    let subnormal = if shift > 53 { 0 } else { dropped };
+    let finite = if exponent >= smallest_normal {
+        normal
     } else {
-        // Below the normals the last place stays where it is, so more bits are dropped; a carry
-        // into the exponent field gives the smallest normal, as it should. A subnormal f64 is far
-        // below half of the narrow type's smallest number and drops out with the others.
-        let significand = (magnitude & ((1 << 52) - 1)) | (1 << 52);
-        let shift = u64::from(drop) + (smallest_normal - exponent);
-        if shift > 53 {
-            0
-        } else {
-            round_shift(significand, shift as u32)
-        }
+        subnormal
     };
-    sign | code as u16
+    sign | (if magnitude > INFINITY { nan } else { finite }) as u16
 }
 
-/// `bits / 2^shift` to nearest, ties to even, for shifts of 1 to 53.
-#[inline]
+/// `bits / 2^shift` to nearest, ties to even, for shifts of 1 to 54.
+#[inline(always)]
 fn round_shift(bits: u64, shift: u32) -> u64 {
     let odd = (bits >> shift) & 1;
     (bits + ((1u64 << (shift - 1)) - 1) + odd) >> shift
 }
 
 /// The value of a 16-bit code, exactly.
-#[inline]
+#[inline(always)]
 fn widen<const EXPONENT_BITS: u32, const MANTISSA_BITS: u32>(code: u16) -> f64 {
     let sign = u64::from(code >> 15) << 63;
     let magnitude = u64::from(code & 0x7fff) << (52 - MANTISSA_BITS);
     let infinity = ((1u64 << EXPONENT_BITS) - 1) << 52;
-    if magnitude >= infinity {
-        return f64::from_bits(sign | INFINITY | (magnitude & ((1 << 52) - 1)));
-    }
+    let special = sign | INFINITY | (magnitude & ((1 << 52) - 1));
     // Read with f64's bias the number is too small by a power of two; the product is exact, for
     // subnormals too, and normalises them.
     let scale = f64::from_bits((1023 + 1023 - ((1u64 << (EXPONENT_BITS - 1)) - 1)) << 52);
-    f64::from_bits(sign | (f64::from_bits(magnitude) * scale).to_bits())
+    let finite = sign | (f64::from_bits(magnitude) * scale).to_bits();
+    f64::from_bits(if magnitude >= infinity {
+        special
+    } else {
+        finite
+    })
 }
 
 #[cfg(test)]

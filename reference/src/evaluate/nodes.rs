@@ -1,8 +1,9 @@
 //! From a node's attributes to its operation.
 
-use super::{At, EvalError, Run, Written};
+use super::{At, EvalError, Run, Wanted, Written};
 use crate::arithmetic::Precision;
 use crate::dtype;
+use crate::estimate::Estimate;
 use crate::ops::batchnorm::{Backward, Inference, Running, Shape, Spread, Training};
 use crate::ops::conv::{Convolution, Direction, Geometry, Transform, Window};
 use crate::ops::matmul::Matmul;
@@ -76,7 +77,7 @@ impl Run<'_> {
         .map_err(|problem| at.invalid(problem))?;
         let precision = self.precision(at)?;
         let (first, second) = (self.operand(at, read[0])?, self.operand(at, read[1])?);
-        let (estimate, linear) = Convolution {
+        let convolution = Convolution {
             geometry,
             direction,
             first,
@@ -84,8 +85,13 @@ impl Run<'_> {
             bound: self.bound_of_products(&precision, &[first, second]),
             rounds_inputs: first.rounds_into(&precision) || second.rounds_into(&precision),
             transform: self.transform(&precision, &[first, second]),
+        };
+        let (estimate, linear) = match self.wanted {
+            Wanted::Uncertainty => convolution.run(),
+            Wanted::Values => convolution
+                .values()
+                .map(|value| (Estimate::exact(value), 0)),
         }
-        .run()
         .map_err(|problem| at.invalid(problem))?;
         self.evaluation.linear_growth += linear;
         let output = match direction {

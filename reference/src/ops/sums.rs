@@ -102,32 +102,47 @@ impl SumBound {
     }
 }
 
-/// Lanes of [`tree`].
+/// Lanes of [`trees`].
 const LANES: usize = 8;
 /// Elements that one pass over the lanes covers.
 const CHUNK: usize = 4096;
 
-/// The sum of `term(i)` over `0..len` in a fixed tree: chunks of 4096 indices, each in eight
-/// lanes added pairwise, ((0+4)+(2+6)) + ((1+5)+(3+7)); the chunks in ascending order.
+/// Sums of `term` over rows of the same length in a fixed tree: chunks of 4096 indices, each in
+/// eight lanes added pairwise, ((0+4)+(2+6)) + ((1+5)+(3+7)); the chunks in ascending order.
 #[inline(always)]
-pub(crate) fn tree(len: usize, term: impl Fn(usize) -> f64) -> f64 {
-    let mut total = 0.0;
+pub(crate) fn trees<const ROWS: usize, const SUMS: usize>(
+    rows: [&[f64]; ROWS],
+    term: impl Fn([f64; ROWS]) -> [f64; SUMS],
+) -> [f64; SUMS] {
+    let len = rows.first().map_or(0, |row| row.len());
+    let mut totals = [0.0; SUMS];
     for start in (0..len).step_by(CHUNK) {
         let end = (start + CHUNK).min(len);
-        let mut lanes = [0.0f64; LANES];
-        let whole = start + (end - start) / LANES * LANES;
-        let mut at = start;
-        while at < whole {
-            for (lane, sum) in lanes.iter_mut().enumerate() {
-                *sum += term(at + lane);
+        let rows = rows.map(|row| &row[start..end]);
+        let mut lanes = [[0.0f64; LANES]; SUMS];
+        let whole = (end - start) / LANES * LANES;
+        for at in (0..whole).step_by(LANES) {
+            let rows: [&[f64; LANES]; ROWS] = rows.map(|row| {
+                row[at..]
+                    .first_chunk()
+                    .expect("a whole number of lanes lies ahead")
+            });
+            for lane in 0..LANES {
+                let terms = term(std::array::from_fn(|row| rows[row][lane]));
+                for (sums, term) in lanes.iter_mut().zip(terms) {
+                    sums[lane] += term;
+                }
             }
-            at += LANES;
         }
-        for (lane, sum) in lanes.iter_mut().enumerate().take(end - whole) {
-            *sum += term(whole + lane);
+        for lane in 0..end - start - whole {
+            let terms = term(rows.map(|row| row[whole + lane]));
+            for (sums, term) in lanes.iter_mut().zip(terms) {
+                sums[lane] += term;
+            }
         }
-        let [a, b, c, d, e, f, g, h] = lanes;
-        total += ((a + e) + (c + g)) + ((b + f) + (d + h));
+        for (total, [a, b, c, d, e, f, g, h]) in totals.iter_mut().zip(lanes) {
+            *total += ((a + e) + (c + g)) + ((b + f) + (d + h));
+        }
     }
-    total
+    totals
 }

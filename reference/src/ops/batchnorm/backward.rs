@@ -126,12 +126,22 @@ impl Backward<'_> {
         let (x, dy, shape) = (self.x.value, self.dy.value, &self.shape);
         let count = shape.count() as f64;
         let normal = |i: usize| (x[i] - mean) * inverse;
-        let dbias = shape.sum(c, |i| dy[i]);
-        let dbias_q = shape.sum(c, |i| dy[i] * dy[i]).sqrt();
-        let dbias_s = shape.sum(c, |i| dy[i].abs());
-        let dscale = shape.sum(c, |i| normal(i) * dy[i]);
-        let dscale_q = shape.sum(c, |i| (normal(i) * dy[i]).powi(2)).sqrt();
-        let dscale_s = shape.sum(c, |i| (normal(i) * dy[i]).abs());
+        let [dbias, dbias_squares, dbias_s] = shape.sums(
+            c,
+            [dy],
+            #[inline(always)]
+            |[dy]| [dy, dy * dy, dy.abs()],
+        );
+        let [dscale, dscale_squares, dscale_s] = shape.sums(
+            c,
+            [x, dy],
+            #[inline(always)]
+            |[x, dy]| {
+                let term = (x - mean) * inverse * dy;
+                [term, term * term, term.abs()]
+            },
+        );
+        let (dbias_q, dscale_q) = (dbias_squares.sqrt(), dscale_squares.sqrt());
         let (carried_dbias, carried_dscale) = self.carried(c, normal, inverse);
         let u = bounds.u();
         Channel {
@@ -175,27 +185,29 @@ impl Backward<'_> {
     fn dx(&self, bounds: &Bounds<'_>, channels: &[Channel]) -> Estimate {
         let count = self.shape.count() as f64;
         let u = bounds.u();
-        self.shape.each_element(|c, element| {
-            let channel = &channels[c];
+        self.shape.each_element([&self.x, &self.dy], |c| {
+            let channel = channels[c];
             let factor = self.scale.value[c] * channel.inverse;
-            let normal = (self.x.value[element] - channel.mean) * channel.inverse;
-            let dy = self.dy.value[element];
-            let (shift, tilt) = (channel.dbias / count, normal * channel.dscale / count);
-            let dx = factor * (dy - shift - tilt);
-            let terms = [factor * dy, factor * shift, factor * tilt];
-            let rounding =
-                bounds.three(dx, terms) + u * (2.0 * terms[1].abs() + 6.0 * terms[2].abs());
-            let moved = self.x.error_at(element) + channel.mean_error;
-            let normal_error = channel.inverse * moved + normal.abs() * channel.inverse_error;
-            let inside = self.dy.error_at(element)
-                + channel.dbias_error / count
-                + (normal.abs() + normal_error) * channel.dscale_error / count
-                + normal_error * channel.dscale.abs() / count;
             let scale_error = self.scale.error_at(c) * channel.inverse;
-            let carried = (factor.abs() + scale_error) * inside * (1.0 + channel.inverse_error)
-                + dx.abs() * channel.inverse_error
-                + (dy - shift - tilt).abs() * scale_error;
-            (dx, rounding + carried)
+            #[inline(always)]
+            move |[x, dy]: [f64; 2], [x_error, dy_error]: [f64; 2]| {
+                let normal = (x - channel.mean) * channel.inverse;
+                let (shift, tilt) = (channel.dbias / count, normal * channel.dscale / count);
+                let dx = factor * (dy - shift - tilt);
+                let terms = [factor * dy, factor * shift, factor * tilt];
+                let rounding =
+                    bounds.three(dx, terms) + u * (2.0 * terms[1].abs() + 6.0 * terms[2].abs());
+                let moved = x_error + channel.mean_error;
+                let normal_error = channel.inverse * moved + normal.abs() * channel.inverse_error;
+                let inside = dy_error
+                    + channel.dbias_error / count
+                    + (normal.abs() + normal_error) * channel.dscale_error / count
+                    + normal_error * channel.dscale.abs() / count;
+                let carried = (factor.abs() + scale_error) * inside * (1.0 + channel.inverse_error)
+                    + dx.abs() * channel.inverse_error
+                    + (dy - shift - tilt).abs() * scale_error;
+                (dx, rounding + carried)
+            }
         })
     }
 }

@@ -1,9 +1,9 @@
 //! What the forms share: the shape, sums over a channel, rows of elements, bounds.
 
 use crate::arithmetic::FunctionErrors;
-use crate::estimate::{Alternative, Estimate};
+use crate::estimate::{Alternative, Estimate, above};
 use crate::ops::operand::{Operand, any_overflow};
-use crate::ops::sums::{SumBound, tree};
+use crate::ops::sums::{SumBound, trees};
 use crate::parallel;
 use rayon::prelude::*;
 
@@ -60,16 +60,43 @@ impl Shape {
         (image * self.channels + channel) * self.plane
     }
 
-    /// Σ `term(element)` over a channel: each image in a fixed tree, the images in ascending
-    /// order.
-    #[inline(always)]
+    /// Sums of `term` over a channel of packed tensors: each image in a fixed tree, the images in
+    /// ascending order.
+    pub fn sums<const ROWS: usize, const SUMS: usize>(
+        &self,
+        channel: usize,
+        tensors: [&[f64]; ROWS],
+        term: impl Fn([f64; ROWS]) -> [f64; SUMS],
+    ) -> [f64; SUMS] {
+        parallel::vectorised(
+            #[inline(always)]
+            || {
+                let mut totals = [0.0; SUMS];
+                for image in 0..self.batch {
+                    let start = self.start(image, channel);
+                    let rows = tensors.map(|tensor| &tensor[start..start + self.plane]);
+                    for (total, sum) in totals.iter_mut().zip(trees(rows, &term)) {
+                        *total += sum;
+                    }
+                }
+                totals
+            },
+        )
+    }
+
+    /// Σ `term(element)` over a channel, in the order of [`Self::sums`].
     pub fn sum(&self, channel: usize, term: impl Fn(usize) -> f64) -> f64 {
-        (0..self.batch)
-            .map(|image| {
-                let start = self.start(image, channel);
-                tree(self.plane, |i| term(start + i))
-            })
-            .sum()
+        let mut row = vec![0.0; self.plane];
+        let mut total = 0.0;
+        for image in 0..self.batch {
+            let start = self.start(image, channel);
+            for (i, value) in row.iter_mut().enumerate() {
+                *value = term(start + i);
+            }
+            let [sum] = trees([&row], |[value]| [value]);
+            total += sum;
+        }
+        total
     }
 
     /// How much faster than √M the roundings of a channel's sums grow because values repeat:
@@ -105,12 +132,21 @@ impl Shape {
         }
     }
 
-    /// Value and error of every element from `f(channel, element)`.
-    pub fn each_element(&self, f: impl Fn(usize, usize) -> (f64, f64) + Sync + Send) -> Estimate {
+    /// Value and error of every element. `prepare(channel)` gives the function of an element's
+    /// values in `tensors` and their errors, which runs over whole rows.
+    pub fn each_element<const ROWS: usize, F>(
+        &self,
+        tensors: [&Operand<'_>; ROWS],
+        prepare: impl Fn(usize) -> F + Sync + Send,
+    ) -> Estimate
+    where
+        F: Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
+    {
         let mut estimate = Estimate::exact(vec![0.0; self.elements()]);
         if self.elements() == 0 {
             return estimate;
         }
+        let exact = tensors.iter().all(|tensor| tensor.error.is_empty());
         let rows_per_task = (8192 / self.plane).max(1);
         let task = |(task, (value, error)): (usize, (&mut [f64], &mut [f32]))| {
             let first = task * rows_per_task;
@@ -119,11 +155,18 @@ impl Shape {
                 .zip(error.chunks_mut(self.plane));
             for (row, (value, error)) in (first..).zip(rows) {
                 let (channel, start) = (row % self.channels, row * self.plane);
-                for (i, (value, error)) in value.iter_mut().zip(error).enumerate() {
-                    let (y, e) = f(channel, start + i);
-                    *value = y;
-                    *error = crate::estimate::above(e);
-                }
+                let element = prepare(channel);
+                let values = tensors.map(|tensor| &tensor.value[start..start + value.len()]);
+                parallel::vectorised(
+                    #[inline(always)]
+                    || {
+                        if exact {
+                            whole_row(values, value, error, &element);
+                        } else {
+                            any_row(tensors, start, value, error, &element);
+                        }
+                    },
+                );
             }
         };
         let size = rows_per_task * self.plane;
@@ -176,6 +219,45 @@ impl Shape {
         channels
             .flat_map(|(channel, _)| any_overflow(channel))
             .collect()
+    }
+}
+
+/// Elements that are computed before they are stored, in [`whole_row`].
+const RUN: usize = 64;
+
+/// A row of exact tensors.
+#[inline(always)]
+fn whole_row<const ROWS: usize>(
+    tensors: [&[f64]; ROWS],
+    value: &mut [f64],
+    error: &mut [f32],
+    element: &impl Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
+) {
+    for start in (0..value.len()).step_by(RUN) {
+        let end = (start + RUN).min(value.len());
+        let tensors = tensors.map(|tensor| &tensor[start..end]);
+        let (value, error) = (&mut value[start..end], &mut error[start..end]);
+        for i in 0..end - start {
+            let (y, e) = element(tensors.map(|tensor| tensor[i]), [0.0; ROWS]);
+            value[i] = y;
+            error[i] = above(e);
+        }
+    }
+}
+
+/// A row of tensors that are not all exact, from element `start` on.
+fn any_row<const ROWS: usize>(
+    tensors: [&Operand<'_>; ROWS],
+    start: usize,
+    value: &mut [f64],
+    error: &mut [f32],
+    element: &impl Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
+) {
+    for (i, (value, error)) in value.iter_mut().zip(error).enumerate() {
+        let values = tensors.map(|tensor| tensor.value[start + i]);
+        let (y, e) = element(values, tensors.map(|tensor| tensor.error_at(start + i)));
+        *value = y;
+        *error = above(e);
     }
 }
 

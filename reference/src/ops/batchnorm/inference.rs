@@ -28,6 +28,7 @@ pub(crate) struct Inference<'a> {
 }
 
 /// One channel.
+#[derive(Clone, Copy)]
 struct Channel {
     mean: f64,
     mean_error: f64,
@@ -63,10 +64,10 @@ impl Inference<'_> {
         let channels: Vec<Channel> = (0..self.shape.channels)
             .map(|c| self.channel(&bounds, c))
             .collect();
-        let mut estimate = self.shape.each_element(|c, element| {
-            let channel = &channels[c];
-            let x = self.x.value[element];
-            channel.element(&bounds, x, self.x.error_at(element))
+        let mut estimate = self.shape.each_element([&self.x], |c| {
+            let channel = channels[c];
+            #[inline(always)]
+            move |[x]: [f64; 1], [x_error]: [f64; 1]| channel.element(&bounds, x, x_error)
         });
         let operands = [&self.mean, spread, &self.scale, &self.bias];
         let marked = self.shape.channels_with_alternatives(&operands);

@@ -59,11 +59,25 @@ impl Statistics {
     pub fn of(bounds: &Bounds<'_>, shape: &Shape, x: &Operand<'_>, c: usize, eps: f64) -> Self {
         let values = x.value;
         let count = shape.count() as f64;
-        let mean = shape.sum(c, |i| values[i]) / count;
+        let [total, magnitude] = shape.sums(
+            c,
+            [values],
+            #[inline(always)]
+            |[x]| [x, x.abs()],
+        );
+        let mean = total / count;
         let deviation = |i: usize| values[i] - mean;
-        let squares = shape.sum(c, |i| deviation(i) * deviation(i));
+        let [squares, fourths] = shape.sums(
+            c,
+            [values],
+            #[inline(always)]
+            |[x]| {
+                let square = (x - mean) * (x - mean);
+                [square, square * square]
+            },
+        );
         let variance = squares / count;
-        let fourth = shape.sum(c, |i| deviation(i).powi(4)).sqrt();
+        let fourth = fourths.sqrt();
         // Σx² = Σ(x − mean)² + M·mean².
         let q = (squares + count * mean * mean).sqrt();
         let (input, input_variance) = if x.is_exact() {
@@ -75,7 +89,6 @@ impl Statistics {
         };
         let sum = mean * count;
         let repetition = shape.repetition(c, values);
-        let magnitude = shape.sum(c, |i| values[i].abs());
         let random = bounds.sum.random(count, sum, q);
         let worst = bounds.sum.worst(count, sum, q, magnitude);
         let sum_error = if mean.abs() > STEADY * variance.sqrt() {
@@ -176,21 +189,23 @@ impl Training<'_> {
     }
 
     fn normalise(&self, bounds: &Bounds<'_>, statistics: &[Statistics]) -> Estimate {
-        self.shape.each_element(|c, element| {
-            let channel = &statistics[c];
+        self.shape.each_element([&self.x], |c| {
+            let channel = statistics[c];
             let (scale, bias) = (self.scale.value[c], self.bias.value[c]);
-            let x = self.x.value[element];
+            let (scale_error, bias_error) = (self.scale.error_at(c), self.bias.error_at(c));
             let factor = scale * channel.inverse;
-            let normal = (x - channel.mean) * channel.inverse;
-            let y = scale * normal + bias;
-            let rounding = bounds.three(y, [factor * x, factor * channel.mean, bias]);
-            let moved =
-                (self.x.error_at(element) + channel.mean_error) * (1.0 + channel.inverse_error);
-            let carried = factor.abs() * moved
-                + (scale * normal).abs() * channel.inverse_error
-                + normal.abs() * self.scale.error_at(c)
-                + self.bias.error_at(c);
-            (y, rounding + carried)
+            #[inline(always)]
+            move |[x]: [f64; 1], [x_error]: [f64; 1]| {
+                let normal = (x - channel.mean) * channel.inverse;
+                let y = scale * normal + bias;
+                let rounding = bounds.three(y, [factor * x, factor * channel.mean, bias]);
+                let moved = (x_error + channel.mean_error) * (1.0 + channel.inverse_error);
+                let carried = factor.abs() * moved
+                    + (scale * normal).abs() * channel.inverse_error
+                    + normal.abs() * scale_error
+                    + bias_error;
+                (y, rounding + carried)
+            }
         })
     }
 

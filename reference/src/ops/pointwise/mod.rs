@@ -187,17 +187,31 @@ impl Pointwise<'_> {
             Identity => self.each(run, out, |a, _, _| a),
             ReluFwd => {
                 let p = self.parameters;
-                self.each(run, out, move |x, _, _| value::forward(ReluFwd, &p, x));
+                self.each(
+                    run,
+                    out,
+                    #[inline(always)]
+                    move |x, _, _| value::forward(ReluFwd, &p, x),
+                );
             }
+            // Calls into libm: nothing there to vectorise.
             mode => {
                 let p = self.parameters;
-                self.each(run, out, move |a, b, c| value::value(mode, &p, a, b, c));
+                self.loops(run, out, move |a, b, c| value::value(mode, &p, a, b, c));
             }
         }
     }
 
     #[inline(always)]
     fn each(&self, run: &Run, out: &mut [f64], f: impl Fn(f64, f64, f64) -> f64) {
+        parallel::vectorised(
+            #[inline(always)]
+            || self.loops(run, out, f),
+        );
+    }
+
+    #[inline(always)]
+    fn loops(&self, run: &Run, out: &mut [f64], f: impl Fn(f64, f64, f64) -> f64) {
         let slice = |index: usize| -> Option<&[f64]> {
             let operand = self.operands.get(index)?;
             let len = if run.step[index] == 0 { 1 } else { run.len };

@@ -60,7 +60,7 @@ pub(super) fn value(mode: PointwiseMode, p: &Parameters, a: f64, b: f64, c: f64)
 }
 
 /// An activation.
-#[inline]
+#[inline(always)]
 pub(super) fn forward(mode: PointwiseMode, p: &Parameters, x: f64) -> f64 {
     match mode {
         ReluFwd if x <= p.relu_lower => p.relu_slope * (x - p.relu_lower) + p.relu_lower,
