@@ -77,13 +77,12 @@ pub fn round_up(x: f64) -> f32 {
 pub(crate) fn above(x: f64) -> f32 {
     // The factor covers the conversion's error of a normal number, the addend a subnormal's.
     let raised = (x * (1.0 + f64::from(f32::EPSILON))) as f32 + f32::from_bits(1);
-    if x == 0.0 {
-        0.0
-    } else if raised.is_nan() {
+    let bound = if raised.is_nan() {
         f32::INFINITY
     } else {
         raised
-    }
+    };
+    if x == 0.0 { 0.0 } else { bound }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
+use dnn_assay_reference::memory_bytes;
 use serde::Serialize;
 
 use super::args::{ListArgs, ListFormat};
@@ -17,9 +18,6 @@ use crate::suite::{Suite, SuiteCase};
 const REFERENCE_RATE: f64 = 1.0e9;
 /// Seconds of a case that do not depend on its size.
 const CASE_OVERHEAD: f64 = 1.0e-3;
-/// Bytes of the reference per byte of the tensors: 12 for an element of a value and its
-/// uncertainty, 8 for one of an input, over the 2 of the narrowest type.
-const REFERENCE_BYTES: f64 = 6.0;
 
 #[derive(Serialize)]
 struct Listing<'a> {
@@ -41,6 +39,7 @@ struct Entry<'a> {
     tags: &'a [String],
     flops: f64,
     reference_seconds: f64,
+    /// The tensors' buffers, and what the reference says that it needs at most.
     memory_bytes: f64,
 }
 
@@ -107,6 +106,6 @@ fn entry(case: &SuiteCase) -> Entry<'_> {
         tags: &case.tags,
         flops: work.flops,
         reference_seconds: CASE_OVERHEAD + work.flops / REFERENCE_RATE,
-        memory_bytes: (1.0 + REFERENCE_BYTES) * work.bytes,
+        memory_bytes: work.bytes + case.case.graph().map_or(0.0, |graph| memory_bytes(&graph)),
     }
 }

@@ -37,6 +37,7 @@ pub(super) enum Scale {
 }
 
 /// The bound of an element whose S is not known.
+#[derive(Clone, Copy)]
 pub(super) struct Rule<'a> {
     pub bound: &'a SumBound,
     pub scale: Scale,
@@ -60,22 +61,29 @@ impl Rule<'_> {
         let arch = Arch::new();
         let task = |(task, (error, value)): (usize, (&mut [f32], &[f64]))| {
             let mut listed = Vec::new();
-            let mut asks = vec![false; period];
             let planes = error.chunks_mut(period).zip(value.chunks(period));
             for (plane, (error, value)) in planes.enumerate() {
                 let first = task * size + plane * period;
-                let asks = &mut asks[..error.len()];
                 arch.dispatch(Plane {
                     rule: self,
                     error,
-                    asks,
                     value,
                     counts,
                     roots,
                 });
-                for (at, _) in asks.iter().enumerate().filter(|&(_, &asks)| asks) {
-                    let question = self.question(&mut error[at], value[at], counts[at], roots[at]);
-                    listed.extend(question.map(|q| (first + at, q)));
+                for (run, error) in error.chunks_mut(RUN).enumerate() {
+                    let bits = error.iter().fold(0, |bits, error| bits | error.to_bits());
+                    if bits & SIGN == 0 {
+                        continue;
+                    }
+                    for (at, error) in error.iter_mut().enumerate() {
+                        if error.to_bits() & SIGN != 0 {
+                            let at = run * RUN + at;
+                            *error = f32::from_bits(error.to_bits() & !SIGN);
+                            let question = self.question(error, value[at], counts[at], roots[at]);
+                            listed.extend(question.map(|q| (first + at, q)));
+                        }
+                    }
                 }
             }
             listed
@@ -110,10 +118,7 @@ impl Rule<'_> {
     fn root(&self, sum: f32) -> (f64, bool) {
         match self.scale {
             Scale::Rooted => (f64::from(sum), false),
-            Scale::Squared(factor) => {
-                let kept = (SMALLEST_F32..=f32::MAX).contains(&sum);
-                (f64::from(sum).sqrt() * factor, !kept)
-            }
+            Scale::Squared(factor) => squared(sum, factor),
         }
     }
 
@@ -129,12 +134,16 @@ impl Rule<'_> {
     }
 }
 
+/// The bit of an f32's sign: sums of squares and errors have none, so it marks what has a question.
+const SIGN: u32 = 1 << 31;
+/// Elements that are looked through for marks at a time.
+const RUN: usize = 64;
+
 /// Turns the sums of squares of a plane into errors, and marks those that need more than that;
 /// they keep their sum of squares.
 struct Plane<'a> {
     rule: &'a Rule<'a>,
     error: &'a mut [f32],
-    asks: &'a mut [bool],
     value: &'a [f64],
     counts: &'a [f64],
     roots: &'a [f64],
@@ -144,15 +153,40 @@ impl WithSimd for Plane<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let rule = self.rule;
-        let places = self.counts.iter().zip(self.roots);
-        let elements = self.error.iter_mut().zip(self.asks).zip(self.value);
-        for (((error, asks), &y), (&terms, &root)) in elements.zip(places) {
-            let sum = *error;
-            let (q, lost) = rule.root(sum);
-            *asks = lost | rule.needs_sum(root, y, q);
-            let bound = rule.random((terms, root), y, q);
-            *error = if *asks { sum } else { bound };
+        // One loop for each scale, without a branch in either: they become vectors.
+        match self.rule.scale {
+            Scale::Rooted => self.each(|sum| (f64::from(sum), false)),
+            Scale::Squared(factor) => self.each(|sum| squared(sum, factor)),
         }
     }
+}
+
+impl Plane<'_> {
+    #[inline(always)]
+    fn each(self, root_of: impl Fn(f32) -> (f64, bool)) {
+        // Copies, so that a store cannot change them.
+        let bound = *self.rule.bound;
+        let rule = Rule {
+            bound: &bound,
+            ..*self.rule
+        };
+        let len = self.error.len();
+        let (value, counts) = (&self.value[..len], &self.counts[..len]);
+        let roots = &self.roots[..len];
+        for (i, error) in self.error.iter_mut().enumerate() {
+            let (sum, y, root) = (*error, value[i], roots[i]);
+            let (q, lost) = root_of(sum);
+            let asks = lost | rule.needs_sum(root, y, q);
+            let bound = rule.random((counts[i], root), y, q);
+            let marked = f32::from_bits(sum.to_bits() | SIGN);
+            *error = if asks { marked } else { bound };
+        }
+    }
+}
+
+/// Q of a sum of squares, and whether it may have lost terms to underflow, or overflowed.
+#[inline(always)]
+fn squared(sum: f32, factor: f64) -> (f64, bool) {
+    let kept = (SMALLEST_F32..=f32::MAX).contains(&sum);
+    (f64::from(sum).sqrt() * factor, !kept)
 }

@@ -34,6 +34,7 @@ use narrow::Narrow;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::Range;
 use wgrad::Wgrad;
 use wide::Wide;
 
@@ -43,6 +44,9 @@ const F32_TERMS: f64 = 1e5;
 const TERM: f64 = 15.0;
 const PASS_ELEMENT: f64 = 1.5;
 const PASS_TERM: f64 = 0.02;
+
+/// Elements of the result that are listed at a time, if an image has no more.
+const AT_ONCE: usize = 1 << 18;
 
 /// A convolution: the operands in the order of [`Geometry::terms`].
 pub(crate) struct Convolution<'a> {
@@ -176,26 +180,32 @@ impl Convolution<'_> {
                 0.0
             },
         };
-        // The sum of squares becomes the error in place; what needs more than that is listed.
-        let listed = rule.assess(&mut error, value, &counts, &roots);
-        let place = |index: usize| (counts[index % counts.len()], roots[index % counts.len()]);
-        let listed = passes.found_again(listed, |index, q| {
-            error[index] = rule.random(place(index), value[index], q);
-            rule.needs_sum(place(index).1, value[index], q)
-        });
-        let indices: Vec<usize> = listed.iter().map(|&(index, _)| index).collect();
-        let magnitudes = passes.select(&indices, Map::Abs);
+        // The sum of squares becomes the error in place; what needs more than that is listed, for
+        // some images at a time, because a list takes more memory than what it is of.
         let mut linear = 0;
         let mut also = Vec::new();
-        for (&(index, q), &s) in listed.iter().zip(&magnitudes) {
-            let (terms, y) = (place(index).0, value[index]);
-            if self.bound.grows_linearly(terms, y, q, s) {
-                linear += 1;
-                error[index] = round_up(self.bound.worst(terms, y, q, s) + rule.extra * q);
-            }
-            // Infinite operands give the same in every order; finite ones may overflow or not.
-            if s.is_finite() && s >= self.bound.overflow {
-                also.extend(any_overflow(index));
+        for images in passes.some_images() {
+            let start = images.start * passes.image();
+            let error = &mut error[start..images.end * passes.image()];
+            let value = &value[start..][..error.len()];
+            let listed = rule.assess(error, value, &counts, &roots);
+            let place = |index: usize| (counts[index % counts.len()], roots[index % counts.len()]);
+            let listed = passes.found_again(&images, listed, |index, q| {
+                error[index] = rule.random(place(index), value[index], q);
+                rule.needs_sum(place(index).1, value[index], q)
+            });
+            let indices: Vec<usize> = listed.iter().map(|&(index, _)| index).collect();
+            let magnitudes = passes.select(&images, &indices, Map::Abs);
+            for (&(index, q), &s) in listed.iter().zip(&magnitudes) {
+                let (terms, y) = (place(index).0, value[index]);
+                if self.bound.grows_linearly(terms, y, q, s) {
+                    linear += 1;
+                    error[index] = round_up(self.bound.worst(terms, y, q, s) + rule.extra * q);
+                }
+                // Infinite operands give the same in every order; finite ones may overflow or not.
+                if s.is_finite() && s >= self.bound.overflow {
+                    also.extend(any_overflow(start + index));
+                }
             }
         }
         self.propagate(passes, &mut error);
@@ -209,31 +219,28 @@ impl Convolution<'_> {
             let with_error = |(index, value): (usize, &f64)| value.abs() + operand.error_at(index);
             values.iter().enumerate().map(with_error).collect()
         };
-        let widen = |operand: &Operand<'_>| -> Vec<f64> {
-            operand
-                .error
-                .iter()
-                .map(|&error| f64::from(error))
-                .collect()
-        };
-        let mut add = |first: &[f64], second: &[f64]| {
-            let sums: Vec<f64> = passes.run(same(first), same(second), false);
-            for (error, sum) in error.iter_mut().zip(sums) {
-                *error = round_up(f64::from(*error) + sum * (1.0 + 1e-9));
+        let widen =
+            |errors: &[f32]| -> Vec<f64> { errors.iter().map(|&error| f64::from(error)).collect() };
+        let mut add = |first: &dyn Fn(Range<usize>) -> Vec<f64>, second: &[f64]| {
+            for images in passes.some_images() {
+                let first = first(passes.of_first(&images));
+                let sums: Vec<f64> = passes.run(&images, same(&first), same(second), false);
+                let error = &mut error[images.start * passes.image()..][..sums.len()];
+                for (error, sum) in error.iter_mut().zip(sums) {
+                    *error = round_up(f64::from(*error) + sum * (1.0 + 1e-9));
+                }
             }
         };
         if !self.second.is_exact() {
-            let errors = widen(&self.second);
-            let second = passes.straight(&errors, self.direction);
-            let first: Vec<f64> = passes.first.iter().map(|x| x.abs()).collect();
-            add(&first, &second);
+            let errors = widen(self.second.error);
+            let magnitudes =
+                |range: Range<usize>| passes.first[range].iter().map(|x| x.abs()).collect();
+            add(&magnitudes, &passes.straight(&errors, self.direction));
         }
         if !self.first.is_exact() {
             let second = magnitude(&self.second, self.second.value);
-            add(
-                &widen(&self.first),
-                &passes.straight(&second, self.direction),
-            );
+            let errors = |range: Range<usize>| widen(&self.first.error[range]);
+            add(&errors, &passes.straight(&second, self.direction));
         }
     }
 
@@ -262,10 +269,10 @@ impl Convolution<'_> {
                 }
             ];
             let reached: Vec<f64> = if first {
-                passes.run(same(&marks), same(&ones), true)
+                passes.run(&passes.all_images(), same(&marks), same(&ones), true)
             } else {
                 let marks = passes.straight(&marks, self.direction);
-                passes.run(same(&ones), same(&marks), true)
+                passes.run(&passes.all_images(), same(&ones), same(&marks), true)
             };
             let hit = reached
                 .iter()
@@ -379,23 +386,77 @@ impl<'a> Passes<'a> {
         }) as f64
     }
 
-    /// Σ map(first)·map(second) of the convolution's own operands.
-    fn products<T: Lane>(&self, map: Map, fused: bool) -> Vec<T> {
-        let side = |values| Side { values, map };
-        self.run(side(&self.first), side(&self.second), fused)
+    /// Elements of the result that belong to one image; all of a filter's gradient.
+    fn image(&self) -> usize {
+        match self.direction {
+            Direction::Wgrad => self.len(),
+            _ => self.len() / self.sums.batch.max(1),
+        }
     }
 
-    /// Σ first·second for every element.
-    fn run<T: Lane>(&self, first: Side<'_>, second: Side<'_>, fused: bool) -> Vec<T> {
-        let mut out = vec![T::default(); self.len()];
+    /// The images whose results can be computed by themselves: one stands for all of wgrad's.
+    fn all_images(&self) -> Range<usize> {
+        match self.direction {
+            Direction::Wgrad => 0..1,
+            _ => 0..self.sums.batch,
+        }
+    }
+
+    /// A few images at a time.
+    fn some_images(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let all = self.all_images();
+        let step = (AT_ONCE / self.image().max(1)).max(1);
+        let runs = all.clone().step_by(step);
+        runs.map(move |first| first..(first + step).min(all.end))
+    }
+
+    /// The elements of the first operand that these images read.
+    fn of_first(&self, images: &Range<usize>) -> Range<usize> {
+        let all = self.all_images().len().max(1);
+        let image = self.first.len() / all;
+        images.start * image..images.end * image
+    }
+
+    /// Σ map(first)·map(second) of the convolution's own operands, for all images.
+    fn products<T: Lane>(&self, map: Map, fused: bool) -> Vec<T> {
+        self.products_of(&self.all_images(), [map; 2], fused)
+    }
+
+    /// The same for some images.
+    fn products_of<T: Lane>(
+        &self,
+        images: &Range<usize>,
+        [first, second]: [Map; 2],
+        fused: bool,
+    ) -> Vec<T> {
+        let first = Side {
+            values: &self.first[self.of_first(images)],
+            map: first,
+        };
+        let second = Side {
+            values: &self.second,
+            map: second,
+        };
+        self.run(images, first, second, fused)
+    }
+
+    /// Σ first·second for every element of some images, of which `first` holds the operand.
+    fn run<T: Lane>(
+        &self,
+        images: &Range<usize>,
+        first: Side<'_>,
+        second: Side<'_>,
+        fused: bool,
+    ) -> Vec<T> {
+        let mut out = vec![T::default(); images.len() * self.image()];
         if out.is_empty() || first.values.is_empty() || second.values.is_empty() {
             return out;
         }
         if self.direct {
-            self.run_direct(first, second, &mut out);
+            self.run_direct(images, first, second, &mut out);
             return out;
         }
-        let (geometry, lattice, sums) = (self.geometry, &self.lattice, self.sums);
+        let (geometry, lattice, mut sums) = (self.geometry, &self.lattice, self.sums);
         let window = geometry.window();
         if self.direction == Direction::Wgrad {
             let (dy, x) = (first, second);
@@ -420,6 +481,7 @@ impl<'a> Passes<'a> {
             }
             return out;
         }
+        sums.batch = images.len();
         let (own, other) = (geometry.channels * window, window);
         let (filter, channel) = match self.direction {
             Direction::Fprop => (own, other),
@@ -453,29 +515,39 @@ impl<'a> Passes<'a> {
         out
     }
 
-    fn run_direct<T: Lane>(&self, first: Side<'_>, second: Side<'_>, out: &mut [T]) {
+    fn run_direct<T: Lane>(
+        &self,
+        images: &Range<usize>,
+        first: Side<'_>,
+        second: Side<'_>,
+        out: &mut [T],
+    ) {
+        let (start, missing) = (images.start * self.image(), self.of_first(images).start);
         out.par_iter_mut().enumerate().for_each(|(index, out)| {
             let mut sum = T::default();
-            self.geometry.terms(self.direction, index, |a, b| {
-                let a = T::of(first.map, first.values[a]);
+            self.geometry.terms(self.direction, start + index, |a, b| {
+                let a = T::of(first.map, first.values[a - missing]);
                 sum = sum.plus(a.times(T::of(second.map, second.values[b])));
             });
             *out = sum;
         });
     }
 
-    /// Σ map(a)·map(b) of some elements in f64: one by one, or all of them where that is cheaper.
-    fn select(&self, indices: &[usize], map: Map) -> Vec<f64> {
+    /// Σ map(a)·map(b) in f64 of some elements of some images, counted from the first of those: one
+    /// by one, or all of them where that is cheaper.
+    fn select(&self, images: &Range<usize>, indices: &[usize], map: Map) -> Vec<f64> {
         let terms = self.most_terms();
+        let start = images.start * self.image();
         let alone = indices.len() as f64 * terms * TERM;
-        let together = self.len() as f64 * (PASS_ELEMENT + terms * PASS_TERM);
+        let all = (images.len() * self.image()) as f64;
+        let together = all * (PASS_ELEMENT + terms * PASS_TERM);
         if alone > together && !self.direct {
-            let all: Vec<f64> = self.products(map, false);
+            let all: Vec<f64> = self.products_of(images, [map; 2], false);
             return indices.iter().map(|&index| all[index]).collect();
         }
         let one = |&index: &usize| {
             let mut sum = 0.0;
-            self.geometry.terms(self.direction, index, |a, b| {
+            self.geometry.terms(self.direction, start + index, |a, b| {
                 sum += f64::of(map, self.first[a]) * f64::of(map, self.second[b]);
             });
             sum
@@ -497,12 +569,9 @@ impl<'a> Passes<'a> {
             };
         }
         let [first, second] = self.largest.map(scale);
-        let side = |values, scale| Side {
-            values,
-            map: Map::Square(scale),
-        };
+        let maps = [Map::Square(first), Map::Square(second)];
         Squares {
-            sums: self.run(side(&self.first, first), side(&self.second, second), true),
+            sums: self.products_of(&self.all_images(), maps, true),
             scale: Scale::Squared(1.0 / (first * second)),
         }
     }
@@ -511,13 +580,14 @@ impl<'a> Passes<'a> {
     /// others of the list.
     fn found_again(
         &self,
+        images: &Range<usize>,
         listed: Vec<(usize, Option<f64>)>,
         mut keep: impl FnMut(usize, f64) -> bool,
     ) -> Vec<(usize, f64)> {
         let lost = listed.iter().filter(|(_, q)| q.is_none());
         let indices: Vec<usize> = lost.map(|&(index, _)| index).collect();
         let mut found = self
-            .select(&indices, Map::Square(1.0))
+            .select(images, &indices, Map::Square(1.0))
             .into_iter()
             .map(f64::sqrt);
         listed
