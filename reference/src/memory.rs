@@ -13,11 +13,11 @@ const ALLOWANCE: f64 = 64.0 * 1024.0 * 1024.0;
 /// element of an input, 12 for each that a node writes, 12 more where a later node reads an output
 /// that is not virtual (rounded and unrounded are both kept), and 64 MiB.
 ///
-/// More is needed in these cases only: a filter's gradient of more than 2²⁰ elements whose sums
-/// have one sign or lose their squares to underflow, at 48 bytes each; more than 10⁵ terms in the
-/// sums of a convolution, at 8 bytes; an uncertain filter, at 16 bytes for each of its elements; a
-/// filter that is flipped, at 8; elements that may overflow inside an operation, at 16 for each of
-/// their alternatives. Tensors without a size count nothing.
+/// More is needed in these cases only: an image's result of a convolution, or a filter's gradient,
+/// of more than 2²⁰ elements whose sums have one sign or lose their squares to underflow, at 48 bytes
+/// each; more than 10⁵ terms in the sums of a convolution, at 8 bytes; an uncertain filter, at 16
+/// bytes for each of its elements; a filter that is flipped, at 8; elements that may overflow inside
+/// an operation, at 16 for each of their alternatives. Tensors without a size count nothing.
 pub fn memory_bytes(graph: &Graph) -> f64 {
     let elements = |tensor: &Tensor| tensor.element_count().unwrap_or(0) as f64;
     let of = |uid: &i64| graph.tensor(*uid).map_or(0.0, elements);
