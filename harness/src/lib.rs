@@ -4,12 +4,14 @@
 //! The judge never shares an address space with the accused: plugins live in [`worker`]s; this
 //! process owns the cases, the reference, the comparison, the verdicts and the reports.
 
+pub mod bundle;
 pub mod cli;
 pub mod config;
 pub mod conform;
 pub mod discover;
 pub mod dump;
 pub mod exit;
+pub mod fuzz;
 pub mod gate;
 pub mod inspect;
 pub mod journal;
@@ -19,6 +21,7 @@ pub mod plan;
 pub mod power;
 pub mod report;
 pub mod run;
+pub mod shrink;
 pub mod suite;
 pub mod verdict;
 pub mod worker;

@@ -7,9 +7,14 @@
 use include_dir::{Dir, include_dir};
 
 /// The folders, each with the name that its files begin with.
-static FOLDERS: [(&str, Dir<'static>); 5] = [
+static FOLDERS: [(&str, Dir<'static>); 7] = [
     ("smoke", include_dir!("$CARGO_MANIFEST_DIR/smoke")),
     ("full", include_dir!("$CARGO_MANIFEST_DIR/full")),
+    ("giant", include_dir!("$CARGO_MANIFEST_DIR/giant")),
+    (
+        "regressions",
+        include_dir!("$CARGO_MANIFEST_DIR/regressions"),
+    ),
     ("claims", include_dir!("$CARGO_MANIFEST_DIR/claims")),
     ("schemas", include_dir!("$CARGO_MANIFEST_DIR/schemas")),
     ("tolerances", include_dir!("$CARGO_MANIFEST_DIR/tolerances")),
@@ -60,7 +65,7 @@ mod tests {
         for name in files() {
             assert!(file(&name).is_some_and(|text| !text.is_empty()), "{name}");
         }
-        assert_eq!(suites(), ["full", "smoke"]);
+        assert_eq!(suites(), ["full", "giant", "regressions", "smoke"]);
         for missing in [
             "",
             "smoke",

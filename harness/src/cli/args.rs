@@ -70,10 +70,18 @@ pub enum Command {
     Inspect(Box<crate::inspect::args::InspectArgs>),
     /// Check the contracts of the plugin ABI, and plugins beside each other
     Conform(Box<crate::conform::args::ConformArgs>),
+    /// Find the smallest case that fails as this one does
+    Shrink(Box<ShrinkArgs>),
     /// Judge dumps of failing cases again, without a plugin or a device
     Replay(ReplayArgs),
     /// Measure what a plugin's arithmetic does, and print the traits to declare
     Traits(super::traits::TraitsArgs),
+    /// Make cases of data of others
+    #[command(subcommand)]
+    Import(ImportCommand),
+    /// Hold our reference against golden data of others
+    #[command(subcommand)]
+    Reference(ReferenceCommand),
     /// Show the GPUs that the drivers here offer, or why they offer none
     Device(DeviceArgs),
     /// Tools for those who work on this program
@@ -136,6 +144,10 @@ pub struct Selection {
     /// Exactly this case, whether a suite has it or not; may be repeated
     #[arg(long, value_name = "ID")]
     pub case: Vec<String>,
+    /// This many random cases instead of a suite; the same --seed gives the same. Failures shrink
+    /// by themselves
+    #[arg(long, value_name = "N", conflicts_with_all = ["suite", "case"], value_parser = parse_count)]
+    pub fuzz: Option<usize>,
     /// Terms over the fields of ids, all of which must hold: 'op=conv dtype=f16,bf16 tag!=slow ~k64'
     #[arg(long, value_name = "TERMS", allow_hyphen_values = true)]
     pub filter: Vec<String>,
@@ -324,6 +336,9 @@ pub struct ListArgs {
     /// Which cases to show.
     #[command(flatten)]
     pub selection: Selection,
+    /// Seed of --fuzz
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
     /// Form of the output
     #[arg(long, value_enum, default_value_t = ListFormat::Terse)]
     pub format: ListFormat,
@@ -361,6 +376,95 @@ pub struct ReportArgs {
     /// Append a summary in Markdown to this file, and name failures as annotations
     #[arg(long, value_name = "FILE")]
     pub step_summary: Option<PathBuf>,
+}
+
+/// Arguments of `shrink`.
+#[derive(Args, Debug)]
+pub struct ShrinkArgs {
+    /// The case's id
+    #[arg(value_name = "CASE")]
+    pub case: String,
+    /// Plugin file [default: as for run]
+    #[arg(long, value_name = "FILE")]
+    pub plugin: Option<PathBuf>,
+    /// The built-in CPU plugin, whatever the environment says
+    #[arg(long, conflicts_with = "plugin")]
+    pub builtin: bool,
+    /// Engine by name, glob, 0x-hex or decimal id [default: the first on which the case fails]
+    #[arg(long, value_name = "ENGINE", allow_hyphen_values = true)]
+    pub engine: Option<String>,
+    /// Write the smallest case as a suite to this file
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
+    /// Cases tried at most
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub tries: usize,
+    /// Time spent at most: 90s, 5m, 1h30m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub budget: Option<Duration>,
+    /// Rule of judgement
+    #[arg(long, value_enum, default_value_t = CriterionName::Bound)]
+    pub criterion: CriterionName,
+    /// Traits that the engine is taken to declare; may be repeated
+    #[arg(long = "trait", value_name = "TRAIT")]
+    pub traits: Vec<String>,
+    /// Generation of the graph's wire format
+    #[arg(long, value_enum, default_value_t = WireChoice::Auto)]
+    pub wire: WireChoice,
+    /// Setting of a knob in every plan; may be repeated
+    #[arg(long, value_name = "KNOB=VALUE", value_parser = crate::conform::knob::parse)]
+    pub knob: Vec<dnn_assay_graph::wire::KnobSetting>,
+    /// Seed of the input data
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Time limits of a worker's phases
+    #[arg(long, value_name = "PHASE=TIME,...", value_parser = parse_timeouts, default_value = "load=60s,plan=120s,execute=30s")]
+    pub timeout: Timeouts,
+    /// Execute each case that passed this many times more; the bits must be the same
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub repeat: u32,
+    /// How to load the plugin.
+    #[command(flatten)]
+    pub loading: LoadingArgs,
+}
+
+/// What cases can be made of.
+#[derive(Debug, Subcommand)]
+pub enum ImportCommand {
+    /// Write a suite of the bundles of hipDNN's form below a folder, and claims of their sidecars
+    Bundle(ImportArgs),
+}
+
+/// Arguments of `import bundle`.
+#[derive(Args, Debug)]
+pub struct ImportArgs {
+    /// A folder of bundles and sweeps
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Where to write the suite
+    #[arg(long, value_name = "FILE")]
+    pub write: PathBuf,
+    /// Where to write the claims
+    #[arg(long, value_name = "FILE")]
+    pub claims: Option<PathBuf>,
+}
+
+/// What can be done with the reference.
+#[derive(Debug, Subcommand)]
+pub enum ReferenceCommand {
+    /// Judge the reference by the golden tensors of every bundle of hipDNN's form below a folder
+    Check(ReferenceArgs),
+}
+
+/// Arguments of `reference check`.
+#[derive(Args, Debug)]
+pub struct ReferenceArgs {
+    /// A folder of bundles: NAME.json with NAME.meta.json and NAME.tensorUID.bin, and sweeps
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Traits of the program that made the golden tensors; may be repeated
+    #[arg(long = "trait", value_name = "TRAIT")]
+    pub traits: Vec<String>,
 }
 
 /// Arguments of `replay`.
@@ -509,6 +613,8 @@ pub enum FailOn {
 pub enum ListFormat {
     /// One id a line
     Terse,
+    /// One tier a line: cases, time of the reference on two cores, memory of the largest case
+    Tiers,
     /// One JSON document
     Json,
 }
@@ -564,6 +670,16 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| format!("'{text}' is no time; write 90s, 5m or 1h30m"))?;
     Duration::try_from(span).map_err(|_| format!("'{text}' is negative"))
+}
+
+/// A number of cases: from 1 to ten million.
+fn parse_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=10_000_000) => Ok(count),
+        _ => Err(format!(
+            "expected a number of cases from 1 to 10000000, got '{text}'"
+        )),
+    }
 }
 
 fn parse_variable(text: &str) -> Result<(String, String), String> {

@@ -22,7 +22,7 @@ pub fn explain(args: &ExplainArgs) -> Result<Exit, Error> {
         case: vec![args.case.clone()],
         ..Selection::default()
     };
-    let suite = select(&selection)?;
+    let suite = select(&selection, args.seed)?;
     let case = &suite.cases[0];
     let problem = |problem: Box<crate::yaml::Problem>| Error::usage(problem.render(is_coloured()));
     let declared = parse_traits(&args.traits).map_err(Error::usage)?;

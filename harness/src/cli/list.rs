@@ -55,7 +55,7 @@ struct Tier {
 /// # Errors
 /// Usage, for a selection that cannot be understood or is empty.
 pub fn list(args: &ListArgs) -> Result<Exit, Error> {
-    let suite = select(&args.selection)?;
+    let suite = select(&args.selection, args.seed)?;
     let mut out = BufWriter::new(stdout());
     let written = match args.format {
         ListFormat::Terse => suite
@@ -63,6 +63,7 @@ pub fn list(args: &ListArgs) -> Result<Exit, Error> {
             .iter()
             .try_for_each(|case| writeln!(out, "{}", case.id))
             .and_then(|()| out.flush()),
+        ListFormat::Tiers => tiers(&suite, &mut out).and_then(|()| out.flush()),
         ListFormat::Json => serde_json::to_writer_pretty(&mut out, &listing(&suite))
             .map_err(std::io::Error::from)
             .and_then(|()| writeln!(out))
@@ -73,6 +74,35 @@ pub fn list(args: &ListArgs) -> Result<Exit, Error> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
         other => other.map(|()| Exit::Ok).map_err(Error::from),
     }
+}
+
+/// Cores that the times of tiers are for.
+const CORES: f64 = 2.0;
+
+/// A line for each tier, in the order of running, and one for all.
+fn tiers(suite: &Suite, out: &mut dyn Write) -> std::io::Result<()> {
+    let listing = listing(suite);
+    let mut all = Tier::default();
+    for tier in crate::suite::Tier::ALL {
+        let Some(row) = listing.tiers.get(tier.name()) else {
+            continue;
+        };
+        all.cases += row.cases;
+        all.reference_seconds += row.reference_seconds;
+        all.largest_memory_bytes = all.largest_memory_bytes.max(row.largest_memory_bytes);
+        tier_line(out, tier.name(), row)?;
+    }
+    tier_line(out, "all", &all)
+}
+
+fn tier_line(out: &mut dyn Write, name: &str, tier: &Tier) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{name:<9} {:>6} cases {:>8.1} s {:>8.1} MiB",
+        tier.cases,
+        tier.reference_seconds / CORES,
+        tier.largest_memory_bytes / f64::from(1 << 20),
+    )
 }
 
 fn listing(suite: &Suite) -> Listing<'_> {

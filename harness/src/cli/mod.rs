@@ -11,15 +11,18 @@ mod device;
 mod discover;
 mod explain;
 mod help;
+mod import;
 mod init;
 mod inspect;
 mod list;
 mod matrix;
+mod reference;
 mod replay;
 mod report;
 mod reports;
 mod run;
 mod select;
+mod shrink;
 mod traits;
 mod versions;
 
@@ -58,7 +61,10 @@ where
         Command::List(args) => list::list(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Report(args) => report::report(&args),
+        Command::Import(command) => import::import(&command),
+        Command::Reference(command) => reference::reference(&command),
         Command::Replay(args) => replay::replay(&args),
+        Command::Shrink(args) => shrink::shrink(*args),
         Command::Init(args) => init::init(args),
         Command::Claims(args) => claims::claims(*args),
         Command::Matrix(args) => matrix::matrix(*args),

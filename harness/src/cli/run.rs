@@ -19,6 +19,7 @@ use crate::judge::Rules;
 use crate::plan::{self, PluginSource, find_plugins};
 use crate::report::progress::Progress;
 use crate::run::{self, Context, Environment, Log, RunError, RunOptions, Stop, on_interrupt};
+use crate::shrink::Shrinker;
 use crate::suite::{Allowances, Suite, Tolerances};
 
 /// File name of the journal in `--out`.
@@ -30,6 +31,9 @@ const BUILT_IN: &str = "built-in";
 /// What `check` says without a plugin.
 const NO_PLUGIN: &str = "no plugin: name its .so file, or write dnn-assay.yaml with \
     `dnn-assay init PLUGIN`; --builtin checks the plugin that comes with this program";
+
+/// Folder of shrunk cases in `--out`.
+pub const REGRESSIONS: &str = "regressions";
 
 /// A run that came to its end.
 #[derive(Debug)]
@@ -100,7 +104,7 @@ fn prepare_and_run(
     }
     let gate = configure::gate(&args.gate, config.as_ref())?;
     let options = RunOptions::new(&args).map_err(Error::usage)?;
-    let suite = select(&args.selection)?;
+    let suite = select(&args.selection, args.seed)?;
     plan::unpack_to(&args.output.out.join(BUILT_IN));
     let plugin_dir = std::env::var_os("HIPDNN_PLUGIN_DIR").map(PathBuf::from);
     // A gate that was told of no plugin would be green for the built-in one.
@@ -122,6 +126,11 @@ fn prepare_and_run(
     context.gate = gate;
     context.rules.overrides = Arc::new(std::mem::take(&mut context.gate.overrides));
     context.gate.on_device(device.arch, device.rocm);
+    if args.selection.fuzz.is_some() {
+        // Failures of drawn cases shrink by themselves: nobody knows these cases.
+        let regressions = args.output.out.join(REGRESSIONS);
+        context.shrinker = Some(Shrinker::new(regressions, context.rules.clone()));
+    }
     if let Some(folder) = &args.output.dump_on_fail {
         let dumper = Dumper::new(folder, start.clone());
         context.dumper = Some(dumper.map_err(|e| Error::usage(format!("--dump-on-fail {e}")))?);
@@ -170,7 +179,10 @@ fn run_stages(
 /// contracts were looked at.
 fn note_gate(args: &RunArgs, context: &Context, staged: bool) -> Result<(), Error> {
     let selection = &args.selection;
-    let whole = selection.case.is_empty() && selection.filter.is_empty() && args.engine.is_empty();
+    let whole = selection.case.is_empty()
+        && selection.filter.is_empty()
+        && selection.fuzz.is_none()
+        && args.engine.is_empty();
     let whole = whole && context.judges();
     let mut remarks = context.gate.remarks(whole, staged);
     remarks.extend(context.rules.overrides.remarks(whole));
@@ -185,7 +197,11 @@ fn note_gate(args: &RunArgs, context: &Context, staged: bool) -> Result<(), Erro
 fn note_unmatched(args: &RunArgs, context: &Context, suite: &Suite) -> Result<(), Error> {
     let selection = &args.selection;
     let default = selection.suite.is_empty() || selection.suite == [DEFAULT_SUITE];
-    if !default || !selection.filter.is_empty() || !selection.case.is_empty() {
+    if !default
+        || selection.fuzz.is_some()
+        || !selection.filter.is_empty()
+        || !selection.case.is_empty()
+    {
         return Ok(());
     }
     let today = crate::suite::today();
@@ -196,7 +212,7 @@ fn note_unmatched(args: &RunArgs, context: &Context, suite: &Suite) -> Result<()
     Ok(())
 }
 
-fn criterion_name(args: &RunArgs) -> String {
+pub(super) fn criterion_name(args: &RunArgs) -> String {
     let value = args.criterion.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
@@ -206,18 +222,29 @@ fn make_folder(out: &Path) -> Result<(), Error> {
         .map_err(|error| Error::usage(format!("--out {}: {error}", out.display())))
 }
 
-fn context(args: &RunArgs, options: RunOptions) -> Result<Context, Error> {
+/// The rules of judgement of a run.
+pub(super) fn rules(args: &RunArgs, options: &RunOptions) -> Result<Rules, Error> {
     let problem = |problem: Box<crate::yaml::Problem>| Error::usage(problem.render(is_coloured()));
     let tolerances = Tolerances::embedded().map_err(problem)?;
     let allowances = Allowances::embedded().map_err(problem)?;
     let declared = options.declared.clone();
-    let rules = Rules::declared(args.criterion, declared, tolerances, allowances);
+    Ok(Rules::declared(
+        args.criterion,
+        declared,
+        tolerances,
+        allowances,
+    ))
+}
+
+pub(super) fn context(args: &RunArgs, options: RunOptions) -> Result<Context, Error> {
+    let rules = rules(args, &options)?;
     let limits = &args.limits;
     let progress = Progress::new(args.output.plain);
     Ok(Context {
         journal: Log::create(&args.output.out.join(JOURNAL), progress)?,
         gate: Gate::default(),
         dumper: None,
+        shrinker: None,
         stop: Stop::new(limits.budget, limits.max_fails, on_interrupt()),
         options,
         rules,

@@ -9,18 +9,20 @@ use crate::suite::{self, Suite};
 pub const DEFAULT_SUITE: &str = "smoke";
 
 /// The cases that `selection` means, in the order of the suites. `--case` takes precedence over
-/// suites: a case need not be in any.
+/// suites: a case need not be in any. `--fuzz` draws cases by `seed`.
 ///
 /// # Errors
 /// Usage: an unknown suite, a malformed file, id or filter, or a selection without cases.
-pub fn select(selection: &Selection) -> Result<Suite, Error> {
+pub fn select(selection: &Selection, seed: u64) -> Result<Suite, Error> {
     let filter = Filter::parse(&selection.filter).map_err(Error::usage)?;
     let smoke = [DEFAULT_SUITE.to_owned()];
     let suites = match selection.suite.as_slice() {
         [] => &smoke,
         named => named,
     };
-    let mut chosen = if selection.case.is_empty() {
+    let mut chosen = if let Some(count) = selection.fuzz {
+        crate::fuzz::suite(seed, count)
+    } else if selection.case.is_empty() {
         suite::load_all(suites).map_err(|problem| Error::usage(problem.render(is_coloured())))?
     } else {
         named_cases(&selection.case)?

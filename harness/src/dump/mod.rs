@@ -8,6 +8,7 @@ mod read;
 mod replay;
 mod write;
 
+pub use elements::offsets;
 pub use file::{DUMP_FILE, GRAPH_FILE, Manifest, Part, SCHEMA, TENSORS_FILE, TensorEntry};
 pub use read::{Dump, ReadError, find, read};
 pub use replay::{ReplayError, exit_of, replay};

@@ -289,6 +289,9 @@ pub struct CaseEnd {
     /// Remarks that change no verdict.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The smallest case that fails in the same way, where one was looked for.
+    #[serde(default)]
+    pub shrunk: Option<String>,
     /// Folder of the dump, where one was written.
     #[serde(default)]
     pub dump: Option<String>,
@@ -511,6 +514,7 @@ impl CaseEnd {
             decoys: None,
             decoys_accepted: Vec::new(),
             notes: Vec::new(),
+            shrunk: None,
             dump: None,
             determinism_hash: None,
             workspace: None,

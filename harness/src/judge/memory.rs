@@ -1,10 +1,12 @@
 //! What happened to the memory around, between and before the tensors.
 
-use dnn_assay_device::{BufferCheck, Damage, Snapshot};
+use dnn_assay_device::{BufferCheck, Damage, Run, Snapshot};
 use dnn_assay_graph::{Graph, Tensor};
 
 use super::Finding;
 use super::geometry::coordinates;
+use crate::dump::offsets;
+use crate::run::output_view;
 use crate::verdict::{FailKind, Verdict};
 
 /// The verdict that follows from guards, inputs, gaps and, where `confirmed` holds a second run,
@@ -67,12 +69,26 @@ fn unwritten(graph: &Graph, first: &Snapshot, second: &Snapshot) -> Option<Findi
 }
 
 fn unwritten_in(graph: &Graph, first: &BufferCheck, second: &BufferCheck) -> Option<Finding> {
-    let count = first.unwritten.min(second.unwritten);
-    if count == 0 {
+    if first.unwritten.min(second.unwritten) == 0 {
         return None;
     }
     let tensor = graph.tensor(first.uid)?;
-    let at = second.first_unwritten.or(first.first_unwritten)?;
+    let element = output_view(tensor).element;
+    let (poison, other) = (element.poison(Run::First), element.poison(Run::Second));
+    let size = usize::from(element.size());
+    let (mut count, mut at) = (0u64, None);
+    // The same element in both: narrow integers hold every pattern somewhere.
+    let offsets = offsets(tensor).into_iter().enumerate();
+    for (index, offset) in offsets {
+        let holds = |bytes: &[u8], pattern: &[u8]| {
+            bytes.get(offset * size..(offset + 1) * size) == Some(pattern)
+        };
+        if holds(&first.bytes, poison.bytes()) && holds(&second.bytes, other.bytes()) {
+            count += 1;
+            at.get_or_insert(index as u64);
+        }
+    }
+    let at = at?;
     let reason = format!(
         "{count} of {} elements of {} were never written, the first at {:?}",
         tensor.element_count().unwrap_or(0),
@@ -159,20 +175,32 @@ mod tests {
         assert_eq!(judge_memory(&graph(), &snapshot(check()), None), None);
     }
 
+    /// A snapshot whose elements at these indices hold the poison of `run`.
+    fn poisoned(run: Run, at: &[usize]) -> Snapshot {
+        let mut check = check();
+        for &index in at {
+            let pattern = dnn_assay_device::Element::F32.poison(run);
+            check.bytes[index * 4..(index + 1) * 4].copy_from_slice(pattern.bytes());
+        }
+        check.unwritten = at.len() as u64;
+        check.first_unwritten = at.first().map(|&index| index as u64);
+        snapshot(check)
+    }
+
     #[test]
-    fn poison_counts_as_unwritten_only_after_two_runs() {
-        let poisoned = snapshot(BufferCheck {
-            unwritten: 2,
-            first_unwritten: Some(4),
-            ..check()
-        });
-        assert!(is_suspicious(&poisoned));
-        assert_eq!(judge_memory(&graph(), &poisoned, None), None);
+    fn poison_counts_as_unwritten_only_after_two_runs_and_in_the_same_element() {
+        let first = poisoned(Run::First, &[4, 5]);
+        assert!(is_suspicious(&first));
+        assert_eq!(judge_memory(&graph(), &first, None), None);
         assert_eq!(
-            judge_memory(&graph(), &poisoned, Some(&snapshot(check()))),
+            judge_memory(&graph(), &first, Some(&snapshot(check()))),
             None
         );
-        let finding = judge_memory(&graph(), &poisoned, Some(&poisoned)).expect("unwritten");
+        // Other elements hold the second pattern, as results of narrow integers do by chance.
+        let elsewhere = poisoned(Run::Second, &[0, 1]);
+        assert_eq!(judge_memory(&graph(), &first, Some(&elsewhere)), None);
+        let second = poisoned(Run::Second, &[3, 4]);
+        let finding = judge_memory(&graph(), &first, Some(&second)).expect("unwritten");
         assert_eq!(finding.verdict, Verdict::Fail(FailKind::Unwritten));
         assert!(finding.reason.contains("[1, 1]"), "{}", finding.reason);
     }

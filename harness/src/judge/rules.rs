@@ -83,6 +83,15 @@ impl Rules {
         }
     }
 
+    /// The same rules for runs whose failures need no names.
+    #[must_use]
+    pub fn without_names(self) -> Self {
+        Self {
+            diagnosed: Arc::new(AtomicUsize::new(MOST_DIAGNOSED)),
+            ..self
+        }
+    }
+
     /// The rules for one unit: with the traits that are declared for it.
     #[must_use]
     pub fn of_unit(&self, unit: Unit<'_>) -> Self {

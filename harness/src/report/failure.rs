@@ -67,6 +67,9 @@ pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
         "reproduce",
         &reproduction(journal, &UnitKey::of_end(end)),
     );
+    if let Some(shrunk) = end.shrunk.as_ref().filter(|id| **id != end.case) {
+        line(&mut out, "shrunk to", shrunk);
+    }
     if let Some(dump) = &end.dump {
         let command = format!("dnn-assay replay {}", quoted(dump));
         line(&mut out, "dump", &command);

@@ -5,6 +5,7 @@ use std::io;
 
 use crate::journal::Journal;
 
+pub mod bundles;
 pub mod calibration;
 mod declined;
 pub mod explain;
@@ -15,6 +16,7 @@ mod markdown;
 pub mod matrix;
 mod next;
 pub mod progress;
+pub mod shrunk;
 pub(crate) mod style;
 pub mod terminal;
 pub(crate) mod text;

@@ -91,6 +91,7 @@ pub fn run_batch(batch: &Batch) -> Result<Journal, BatchError> {
         rules,
         gate: crate::gate::Gate::default(),
         dumper: None,
+        shrinker: None,
     };
     let criterion = format!("{:?}", args.criterion).to_lowercase();
     let start = run_start(

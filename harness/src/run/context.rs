@@ -12,6 +12,7 @@ use crate::gate::Gate;
 use crate::journal::{CaseEnd, CaseStart, Infra, JournalWriter, Record};
 use crate::judge::Rules;
 use crate::report::progress::Progress;
+use crate::shrink::Shrinker;
 use crate::verdict::{NotRunReason, Verdict};
 
 /// Shared by all slots.
@@ -29,6 +30,8 @@ pub struct Context {
     pub gate: Gate,
     /// Where failing cases are dumped.
     pub dumper: Option<Dumper>,
+    /// Makes failing cases smaller.
+    pub shrinker: Option<Shrinker>,
 }
 
 /// The journal, and the line that people watch while it grows.

@@ -49,6 +49,16 @@ pub struct Slot<'a> {
     /// How its workers are started: on its device, if there are any.
     pub(super) config: WorkerConfig,
     pub(super) worker: Option<Worker>,
+    rules: &'a Rules,
+    sink: Sink,
+}
+
+/// Where the ends of cases go.
+enum Sink {
+    /// To the run's journal, gate and dumps.
+    Run,
+    /// To whoever asked for them.
+    Kept(Vec<CaseEnd>),
 }
 
 /// What is known of a case when it is handed to an engine.
@@ -77,10 +87,37 @@ impl<'a> Slot<'a> {
         Self {
             context,
             subject,
+            rules: &context.rules,
             number,
             config: subject.config_on(number),
             worker: None,
+            sink: Sink::Run,
         }
+    }
+
+    /// A slot that keeps the ends of its cases, judged by `rules`, beside the run.
+    pub fn probing(
+        context: &'a Context,
+        subject: &'a Subject,
+        number: usize,
+        rules: &'a Rules,
+        worker: Option<Worker>,
+    ) -> Self {
+        Self {
+            rules,
+            worker,
+            sink: Sink::Kept(Vec::new()),
+            ..Self::new(context, subject, number)
+        }
+    }
+
+    /// The worker, for another slot, and the ends that were kept.
+    pub fn into_parts(self) -> (Option<Worker>, Vec<CaseEnd>) {
+        let ends = match self.sink {
+            Sink::Run => Vec::new(),
+            Sink::Kept(ends) => ends,
+        };
+        (self.worker, ends)
     }
 
     /// What all slots share.
@@ -218,15 +255,12 @@ impl<'a> Slot<'a> {
             end = red;
             shown = execution.unwrap_or(shown);
         }
+        let (context, subject, number) = (self.context, self.subject, self.number);
         self.end_with(end, |end| {
-            dump(
-                self.context,
-                &unit,
-                prepared,
-                evaluation.as_ref(),
-                &shown,
-                end,
-            );
+            if let Some(shrinker) = &context.shrinker {
+                shrinker.shrink(context, subject, number, case, end);
+            }
+            dump(context, &unit, prepared, evaluation.as_ref(), &shown, end);
         })?;
         *known = evaluation.map(|evaluation| (evaluation, under));
         Ok(())
@@ -579,15 +613,17 @@ impl<'a> Slot<'a> {
         case: &'c SuiteCase,
         engine: &'c Engine,
     ) -> Result<Unit<'c>, SlotError> {
-        self.context.journal.case_start(&CaseStart {
-            plugin: self.subject.index,
-            engine_id: engine.id,
-            case: case.id.clone(),
-            attempt: 1,
-            time: Some(jiff::Timestamp::now().to_string()),
-            worker: self.worker.as_ref().map(Worker::process_id),
-            device: self.config.only_device,
-        })?;
+        if let Sink::Run = self.sink {
+            self.context.journal.case_start(&CaseStart {
+                plugin: self.subject.index,
+                engine_id: engine.id,
+                case: case.id.clone(),
+                attempt: 1,
+                time: Some(jiff::Timestamp::now().to_string()),
+                worker: self.worker.as_ref().map(Worker::process_id),
+                device: self.config.only_device,
+            })?;
+        }
         let of = judge::Unit {
             case,
             engine,
@@ -599,20 +635,28 @@ impl<'a> Slot<'a> {
         Ok(Unit {
             case,
             engine,
-            rules: self.context.rules.of_unit(of),
+            rules: self.rules.of_unit(of),
             started: Instant::now(),
             knobs: self.context.options.knobs.clone(),
         })
     }
 
-    fn end(&self, end: CaseEnd) -> Result<(), SlotError> {
+    fn end(&mut self, end: CaseEnd) -> Result<(), SlotError> {
         self.end_with(end, |_| ())
     }
 
     /// As [`Slot::end`]; `red` sees a case that makes the run red before it is written.
-    fn end_with(&self, mut end: CaseEnd, red: impl FnOnce(&mut CaseEnd)) -> Result<(), SlotError> {
+    fn end_with(
+        &mut self,
+        mut end: CaseEnd,
+        red: impl FnOnce(&mut CaseEnd),
+    ) -> Result<(), SlotError> {
         end.plugin = self.subject.index;
-        Ok(self.context.case_end(end, red)?)
+        match &mut self.sink {
+            Sink::Run => self.context.case_end(end, red)?,
+            Sink::Kept(ends) => ends.push(end),
+        }
+        Ok(())
     }
 }
 

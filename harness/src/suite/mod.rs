@@ -1,6 +1,7 @@
 //! Suites: YAML files that expand to cases, and the tolerance tables and allowances beside them.
 
 mod allowance;
+mod draft;
 mod expand;
 mod file;
 mod fills;
@@ -10,6 +11,7 @@ mod tier;
 mod tolerance;
 
 pub use allowance::{Allowance, Allowances, today};
+pub use draft::Draft;
 pub use fills::{FillRule, FillRules};
 pub use load::{Origin, Suite, SuiteCase, load, load_all, load_source};
 pub use named::of_ids;

@@ -13,5 +13,6 @@ mod interrupt;
 mod knobs;
 mod loading;
 mod reports;
+mod shrink;
 mod support;
 mod usage;

@@ -76,6 +76,64 @@ fn lists_and_explains_without_a_plugin() {
 }
 
 #[test]
+fn tiers_have_their_time_and_memory() {
+    let ran = run(&["list", "--suite", "full", "--format", "tiers"]);
+    ran.expect(Exit::Ok, &["core", "standard", "MiB"]);
+    let cases = |line: &str| {
+        line.split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    let lines: Vec<&str> = ran.out.lines().collect();
+    let (all, tiers) = lines.split_last().unwrap();
+    assert_eq!(tiers.len(), 4, "{ran:#?}");
+    assert_eq!(
+        cases(all),
+        tiers.iter().map(|line| cases(line)).sum::<u64>()
+    );
+    assert!(
+        !ran.out.contains("giant"),
+        "2^31 elements are asked for by name"
+    );
+    run(&["list", "--suite", "giant"]).expect(Exit::Ok, &["1024x1025"]);
+}
+
+#[rstest]
+#[case(&["reference"], "check")]
+#[case(&["reference", "check"], "DIR")]
+#[case(&["reference", "check", "nowhere"], "nowhere")]
+#[case(&["import", "bundle", "nowhere", "--write", "suite.yaml"], "nowhere")]
+#[case(&["import", "bundle", "."], "--write")]
+#[case(&["reference", "check", "."], "no bundle here")]
+#[case(&["reference", "check", ".", "--trait", "fp16"], "no trait")]
+fn mistakes_of_the_reference_command(#[case] arguments: &[&str], #[case] text: &str) {
+    run(arguments).expect(Exit::Usage, &[text]);
+}
+
+#[test]
+fn bundles_are_judged_and_damage_is_named() {
+    let bundles = crate::support::repository("fixtures/golden/bundles");
+    let bundles = bundles.to_str().unwrap();
+    run(&["reference", "check", bundles])
+        .expect(Exit::Ok, &["0 differ", "0 broken", "worst margin"]);
+    let folder = tempfile::tempdir().unwrap();
+    let [suite, claims] = ["suite.yaml", "claims.yaml"].map(|name| folder.path().join(name));
+    let [suite, claims] = [suite.to_str().unwrap(), claims.to_str().unwrap()];
+    run(&[
+        "import", "bundle", bundles, "--write", suite, "--claims", claims,
+    ])
+    .expect(Exit::Ok, &["3 bundles: 3 became 3 cases", "1 claim"]);
+    run(&["run", "--builtin", "--suite", suite]).expect(Exit::Ok, &["3 verified"]);
+    run(&["import", "bundle", bundles, "--write", "no/such/file"])
+        .expect(Exit::Usage, &["no/such"]);
+    let graph = crate::support::repository("fixtures/json");
+    let graph = graph.to_str().unwrap();
+    run(&["reference", "check", graph]).expect(Exit::Usage, &["broken", "meta.json"]);
+}
+
+#[test]
 fn completions_and_the_manual_come_from_the_same_definitions() {
     run(&["completions", "bash"]).expect(Exit::Ok, &["dnn-assay", "--min-verified"]);
     run(&["man"]).expect(Exit::Ok, &["dnn-assay-run", "min\\-verified"]);

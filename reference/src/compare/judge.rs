@@ -14,6 +14,8 @@ pub(crate) struct Judge {
     half_smallest: f64,
     overflow: f64,
     largest: f64,
+    /// The smallest number of an integer type, and how many numbers it has.
+    integers: (f64, f64),
 }
 
 /// One element's operands.
@@ -67,14 +69,21 @@ impl Judge {
             half_smallest: dtype::smallest_subnormal(data_type) / 2.0,
             overflow: dtype::overflow_threshold(data_type),
             largest: dtype::largest_finite(data_type),
+            integers: integers(data_type),
         }
     }
 
     /// Judges element `index`.
     #[inline]
     pub(crate) fn judge(&self, index: usize, sample: &Sample, estimate: &Estimate) -> Judged {
-        let by_bound = self.by_bound(index, sample, estimate);
+        let by_bound = if self.is_float {
+            self.by_bound(index, sample, estimate)
+        } else {
+            self.by_integer(sample)
+        };
         match self.criterion {
+            // Integers are judged exactly by either rule: see `by_integer`.
+            Criterion::Exact(_) if !self.is_float => by_bound,
             Criterion::Bound => by_bound,
             Criterion::Exact(zero_sign) => Judged {
                 accepted: same_bits(sample.rounded, sample.got, zero_sign),
@@ -118,6 +127,48 @@ impl Judge {
             };
         }
         self.by_special_values(index, sample, bound, estimate)
+    }
+
+    /// An integer output. hipDNN does not say how a number becomes an integer: C++ drops the
+    /// fraction, others round to nearest, and both are right for every number within the
+    /// uncertainty. Beyond the type's range, a conversion may saturate or wrap.
+    fn by_integer(&self, sample: &Sample) -> Judged {
+        let Sample {
+            value, error, got, ..
+        } = *sample;
+        let least = |t: f64| t.trunc().min(t.round()).min(t.round_ties_even());
+        let most = |t: f64| t.trunc().max(t.round()).max(t.round_ties_even());
+        let (low, high) = (least(value - error), most(value + error));
+        let (smallest, count) = self.integers;
+        let saturates = |t: f64| t.clamp(smallest, self.largest);
+        let inside = saturates(low) <= got && got <= saturates(high);
+        let is_beyond = low < smallest || high > self.largest;
+        let wraps = is_beyond && (got - low).rem_euclid(count) <= high - low;
+        // Without an uncertainty that is finite there is no rule but that it is a number.
+        let accepted = inside || wraps || !(high - low).is_finite() && !value.is_nan();
+        let bound = if got > value {
+            high - value
+        } else {
+            value - low
+        };
+        let bound = bound.max(0.0);
+        let distance = (got - value).abs();
+        let ratio = match (accepted, distance) {
+            (true, 0.0) => 0.0,
+            (true, _) if wraps || bound == 0.0 || !bound.is_finite() => 0.0,
+            (true, distance) => (distance / bound).min(1.0),
+            (false, distance) if bound > 0.0 && distance.is_finite() => {
+                (distance / bound).max(1.0f64.next_up())
+            }
+            (false, _) => f64::INFINITY,
+        };
+        Judged {
+            accepted,
+            within_bound: accepted,
+            bound,
+            ratio,
+            special: None,
+        }
     }
 
     /// NaN, infinities, overflow, and everything outside the bound.
@@ -192,6 +243,17 @@ impl Judge {
             special: None,
             ..by_bound
         }
+    }
+}
+
+/// The smallest number of an integer type, and how many numbers it has; zeros for floats.
+fn integers(data_type: DataType) -> (f64, f64) {
+    let largest = dtype::largest_finite(data_type);
+    match data_type {
+        _ if data_type.is_float() => (0.0, 0.0),
+        DataType::Uint8 => (0.0, 256.0),
+        DataType::Int64 => (-largest, 2.0 * largest),
+        _ => (-largest - 1.0, 2.0 * (largest + 1.0)),
     }
 }
 

@@ -148,6 +148,74 @@ fn overflow_is_accepted_where_the_reference_comes_near_it() {
     );
 }
 
+/// A fraction may be dropped or rounded away; what has none must be met; beyond the type's range an
+/// engine may saturate or wrap.
+#[test]
+fn integers_may_be_truncated_or_rounded_and_nothing_else() {
+    use DataType::{Int8, Int32, Int64, Uint8};
+    let accepts = |data_type, value, error, got| {
+        let comparison = run(data_type, Criterion::Bound, &[(value, error, got)]);
+        let exact = run(
+            data_type,
+            Criterion::Exact(ZeroSign::Ignored),
+            &[(value, error, got)],
+        );
+        assert_eq!(comparison.passed, exact.passed, "{value} ± {error}: {got}");
+        assert_eq!(
+            comparison.passed,
+            comparison.margin <= 1.0,
+            "{value} ± {error}: {got}"
+        );
+        comparison.passed
+    };
+    for (value, error, right, wrong) in [
+        (3.0, 0.0, &[3.0][..], &[2.0, 4.0][..]),
+        (2.7, 0.0, &[2.0, 3.0], &[1.0, 4.0]),
+        (2.3, 0.0, &[2.0], &[1.0, 3.0]),
+        (2.5, 0.0, &[2.0, 3.0], &[1.0, 4.0]),
+        (-0.83, 0.0, &[-1.0, 0.0], &[1.0, -2.0]),
+        (3.0, 1e-6, &[2.0, 3.0], &[1.0, 4.0]),
+        (2.1, 0.2, &[1.0, 2.0], &[0.0, 3.0]),
+    ] {
+        for data_type in [Int8, Int32, Int64] {
+            assert!(
+                right
+                    .iter()
+                    .all(|&got| accepts(data_type, value, error, got)),
+                "{value}"
+            );
+            assert!(
+                !wrong
+                    .iter()
+                    .any(|&got| accepts(data_type, value, error, got)),
+                "{value}"
+            );
+        }
+    }
+    for (data_type, value, right, wrong) in [
+        (Uint8, -8.0, [0.0, 248.0], [8.0, 247.0]),
+        (Uint8, 300.0, [255.0, 44.0], [0.0, 45.0]),
+        (Int8, -130.0, [-128.0, 126.0], [127.0, 0.0]),
+        (Int8, 128.0, [127.0, -128.0], [0.0, -127.0]),
+        (
+            Int32,
+            2f64.powi(31),
+            [2147483647.0, -2147483648.0],
+            [0.0, -2147483647.0],
+        ),
+    ] {
+        assert!(
+            right.iter().all(|&got| accepts(data_type, value, 0.0, got)),
+            "{value}"
+        );
+        assert!(
+            !wrong.iter().any(|&got| accepts(data_type, value, 0.0, got)),
+            "{value}"
+        );
+    }
+    assert!(!accepts(Int8, f64::NAN, 0.0, 5.0));
+}
+
 #[test]
 fn zeros_of_both_signs() {
     check(
