@@ -241,11 +241,28 @@ fn the_graph_of_every_case_is_that_case() {
         }
         // Where extents are 1, two layouts are one: then another id says the same graph.
         match case_of(&graph) {
-            Ok(found) => same += usize::from(found == case),
+            Ok(found) if found == case => same += 1,
+            Ok(found) => assert_eq!(shape_of(&found), shape_of(&case), "{found} for {case}"),
             Err(text) => panic!("{case}: {text}"),
         }
     }
-    assert!(same > 900, "{same}");
+    assert!(same > 500, "{same}");
+}
+
+/// What a case's graph computes: the graph without its names, and without the strides along axes
+/// of one element.
+fn shape_of(case: &Case) -> dnn_assay_graph::Graph {
+    let mut graph = case.graph().expect("a case has a graph");
+    graph.name.clear();
+    for tensor in &mut graph.tensors {
+        tensor.name.clear();
+        for (stride, extent) in tensor.strides.iter_mut().zip(&tensor.dims) {
+            if *extent == 1 {
+                *stride = 0;
+            }
+        }
+    }
+    graph
 }
 
 #[test]

@@ -49,12 +49,16 @@ pub fn shrink(args: ShrinkArgs) -> Result<Exit, Error> {
     // Once more, this time with a name for the fault.
     let mut named = laboratory.prober(end.engine_id);
     let smallest = named.probe(&shrunk.case).map_err(infrastructure)?;
-    let smallest = smallest.filter(|smallest| Way::of(smallest) == Way::of(&end));
-    let Some(smallest) = smallest else {
-        return Err(Error::infrastructure(format!(
-            "{} failed while shrinking and does not fail now: the failure is not steady",
-            shrunk.case.id
-        )));
+    let smallest = match smallest {
+        Some(smallest) if Way::of(&smallest) == Way::of(&end) => smallest,
+        other => {
+            return Err(Error::infrastructure(format!(
+                "{} failed while shrinking with {} and now ends with {}: the failure is not steady",
+                shrunk.case.id,
+                end.verdict,
+                other.map_or("nothing".to_owned(), |other| other.verdict.to_string()),
+            )));
+        }
     };
     let yaml = regression(&Regression {
         end: &smallest,

@@ -99,7 +99,12 @@ mod tests {
         for layout in dnn_assay_graph::case::Layout::ALL {
             assert!(seen[layout.name()] > 100, "{layout}");
         }
-        for key in dnn_assay_graph::case::AttributeKey::ALL {
+        // Ragged tensors are an engine's to decline: the smoke suite asks for one.
+        let drawn = |key: &dnn_assay_graph::case::AttributeKey| key.name() != "ragged";
+        for key in dnn_assay_graph::case::AttributeKey::ALL
+            .iter()
+            .filter(|key| drawn(key))
+        {
             assert!(
                 seen.contains_key(&format!("attribute {}", key.name())),
                 "{key:?}"

@@ -8,7 +8,7 @@ use dnn_assay_graph::case::Case;
 use super::candidates::candidates;
 use crate::journal::CaseEnd;
 use crate::suite::{Draft, SuiteCase, of_ids};
-use crate::verdict::Verdict;
+use crate::verdict::{FailKind, Verdict};
 
 /// How a case fails: two cases fail in the same way if these are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +20,15 @@ pub struct Way {
 }
 
 impl Way {
-    /// The way of an attempt.
+    /// The way of an attempt. Whether an undeclared trait explains wrong values depends on the
+    /// other names for them, which a search does not look for: both are one way.
     pub fn of(end: &CaseEnd) -> Self {
+        let verdict = match &end.verdict {
+            Verdict::Fail(FailKind::UndeclaredTrait) => Verdict::Fail(FailKind::Numeric),
+            verdict => verdict.clone(),
+        };
         Self {
-            verdict: end.verdict.clone(),
+            verdict,
             criterion: end.criterion.clone(),
         }
     }

@@ -25,6 +25,8 @@ const LOOK: usize = 64 << 20;
 const DOUBTS: u32 = 3;
 /// How long another stream may take to come to an event of its own.
 const PROMPT: Duration = Duration::from_millis(200);
+/// How much later work on a stream of the plugin's own is still noticed.
+const GRACE: Duration = Duration::from_micros(300);
 
 /// Memory and a stream of one device, through a driver library.
 ///
@@ -172,7 +174,12 @@ impl GpuBackend {
         }
         // Work on the default stream is over then; a stream of ours does not wait for that one.
         call!(&self.driver, stream_synchronize(std::ptr::null_mut()))?;
-        let changed = self.changed_output(map)?;
+        let mut changed = self.changed_output(map)?;
+        if changed.is_none() {
+            // A stream of the plugin's own may have begun a little later.
+            std::thread::sleep(GRACE);
+            changed = self.changed_output(map)?;
+        }
         // Only now is it known that the plugin's stream was held all the time.
         let behind = self.is_reached(hold.event) == Some(false) && hold.gate.is_shut();
         Ok(match changed {
