@@ -320,9 +320,9 @@ fn sidecars_become_claims_and_ranges_are_named() {
         imported.broken[0].text.contains("`version` must be 1"),
         "{imported:?}"
     );
-    let suite = crate::yaml::Source::new("suite.yaml", &imported.suite("x"));
+    let suite = crate::yaml::Source::new("suite.yaml", imported.suite("x"));
     let suite = crate::suite::load_source(suite).expect("a suite");
     assert_eq!(suite.cases[0].id, id);
-    let claims = crate::yaml::Source::new("claims.yaml", &imported.claims_file());
+    let claims = crate::yaml::Source::new("claims.yaml", imported.claims_file());
     crate::gate::Claims::read(&claims).expect("claims");
 }

@@ -30,7 +30,7 @@ impl Random {
 
     /// A number from 0 to `limit` − 1; `limit` is at least 1 and far below 2³².
     pub fn below(&mut self, limit: usize) -> usize {
-        ((self.next() >> 32) * limit as u64 >> 32) as usize
+        (((self.next() >> 32) * limit as u64) >> 32) as usize
     }
 
     /// A number between two, both included.
