@@ -124,6 +124,21 @@ pub struct BufferCheck {
 }
 
 impl BufferCheck {
+    /// A buffer that nothing happened to, with a copy of its bytes.
+    pub fn intact(uid: i64, role: Role, bytes: Vec<u8>) -> Self {
+        Self {
+            uid,
+            role,
+            canary_before: None,
+            canary_after: None,
+            changed: None,
+            gaps: None,
+            unwritten: 0,
+            first_unwritten: None,
+            bytes,
+        }
+    }
+
     /// Nothing was touched that must not be. Unwritten elements do not count: they may hold
     /// their poison by chance.
     pub fn is_intact(&self) -> bool {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use dnn_assay_graph::case::{
-    AttributeKey as Key, AttributeValue as Value, BatchnormPhase, Case, ConvDirection, Fill,
-    Layout, Op, StridedTensor,
+    AttributeKey as Key, AttributeValue as Value, BatchnormPhase, Case, ConvDirection, Layout, Op,
+    StridedTensor,
 };
 use dnn_assay_graph::schema::{PointwiseAttributes, Role};
 use dnn_assay_graph::{Attributes, ConvMode, DataType, Graph, PointwiseMode, Tensor, json};
@@ -32,7 +32,7 @@ fn draft(graph: &Graph) -> Result<Draft, String> {
     let nodes: Vec<&Attributes> = graph.nodes.iter().map(|node| &node.attributes).collect();
     let mut from = From {
         graph,
-        draft: empty(),
+        draft: Draft::new(Op::ConvBias, Layout::Nchw),
     };
     match nodes.as_slice() {
         [Attributes::ConvolutionFwd(conv), rest @ ..] => {
@@ -120,22 +120,6 @@ fn pointwise_modes(nodes: &[&Attributes]) -> Result<Vec<PointwiseMode>, String> 
 
 fn last_output(nodes: &[&Attributes]) -> Option<i64> {
     nodes.last()?.outputs().first().copied()
-}
-
-fn empty() -> Draft {
-    Draft {
-        op: Op::ConvBias,
-        dtypes: Vec::new(),
-        layout: Layout::Nchw,
-        strides: Vec::new(),
-        n: 1,
-        c: 1,
-        k: None,
-        i: Vec::new(),
-        f: Vec::new(),
-        attributes: Vec::new(),
-        fill: Fill::Uniform,
-    }
 }
 
 struct From<'a> {

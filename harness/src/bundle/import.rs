@@ -7,6 +7,7 @@ use dnn_assay_reference::fill::{self, FillError};
 
 use super::case::case_of;
 use super::load::{Bundle, Loaded, Problem};
+use crate::gate::claims_yaml;
 
 /// What became of the bundles.
 #[derive(Clone, Debug, Default)]
@@ -94,22 +95,9 @@ impl Imported {
 
     /// The claims of the sidecars, for Linux.
     pub fn claims_file(&self) -> String {
-        let mut out =
-            "# Claims of support sidecars, by `dnn-assay import bundle`.\nschema: 1\n".to_owned();
-        out.push_str(if self.claims.is_empty() {
-            "claims: []\n"
-        } else {
-            "claims:\n"
-        });
-        for ((engine, arch), cases) in &self.claims {
-            let _ = writeln!(
-                out,
-                "  - engine: \"{engine}\"\n    arch: \"{arch}\"\n    cases:"
-            );
-            for id in cases {
-                let _ = writeln!(out, "      - {id}");
-            }
-        }
-        out
+        claims_yaml(
+            "# Claims of support sidecars, by `dnn-assay import bundle`.\n",
+            &self.claims,
+        )
     }
 }

@@ -116,17 +116,10 @@ fn rules(dump: &Dump) -> Result<Rules, ReplayError> {
 }
 
 fn snapshot(dump: &Dump) -> Snapshot {
-    let buffers = dump.got.iter().map(|(uid, bytes)| BufferCheck {
-        uid: *uid,
-        role: Role::Output,
-        canary_before: None,
-        canary_after: None,
-        changed: None,
-        gaps: None,
-        unwritten: 0,
-        first_unwritten: None,
-        bytes: bytes.clone(),
-    });
+    let buffers = dump
+        .got
+        .iter()
+        .map(|(uid, bytes)| BufferCheck::intact(*uid, Role::Output, bytes.clone()));
     Snapshot {
         buffers: buffers.collect(),
         workspace: None,

@@ -20,19 +20,8 @@ pub fn draft(random: &mut Random) -> Result<Draft, CaseError> {
     let op = op(random);
     let spatial = random.weighted(&[(20, 1), (60, 2), (20, 3)]);
     let layout = Layout::for_spatial(spatial, random.chance(50));
-    let mut draft = Draft {
-        op,
-        dtypes: dtypes(random, op),
-        layout: layout.expect("one to three axes"),
-        strides: Vec::new(),
-        n: 1,
-        c: 1,
-        k: None,
-        i: Vec::new(),
-        f: Vec::new(),
-        attributes: Vec::new(),
-        fill: Fill::Uniform,
-    };
+    let mut draft = Draft::new(op, layout.expect("one to three axes"));
+    draft.dtypes = dtypes(random, op);
     if op.is_conv() {
         shape::conv(random, &mut draft);
     } else {

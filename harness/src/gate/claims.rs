@@ -174,17 +174,29 @@ pub fn recorded(journal: &Journal) -> String {
             .or_default()
             .push(unit.key.case);
     }
-    let mut out = String::from(
+    for cases in claims.values_mut() {
+        cases.sort_unstable();
+    }
+    claims_yaml(
         "# What each engine was verified to compute, as recorded by `dnn-assay claims`. A claimed\n\
-         # case that its engine declines is a failure of `dnn-assay check`.\nschema: 1\n",
-    );
+         # case that its engine declines is a failure of `dnn-assay check`.\n",
+        &claims,
+    )
+}
+
+/// A claims file: `head`, comment lines with their ends, then the cases in the order given, per
+/// engine and architecture.
+pub fn claims_yaml<'a, Cases>(head: &str, claims: &'a BTreeMap<(String, String), Cases>) -> String
+where
+    &'a Cases: IntoIterator<Item = &'a String>,
+{
+    let mut out = format!("{head}schema: 1\n");
     out.push_str(if claims.is_empty() {
         "claims: []\n"
     } else {
         "claims:\n"
     });
-    for ((engine, arch), mut cases) in claims {
-        cases.sort_unstable();
+    for ((engine, arch), cases) in claims {
         let _ = writeln!(
             out,
             "  - engine: \"{engine}\"\n    arch: \"{arch}\"\n    cases:"

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::civil::Date;
 
-pub use claims::{ClaimEntry, Claims, GoneEngine, recorded};
+pub use claims::{ClaimEntry, Claims, GoneEngine, claims_yaml, recorded};
 pub use document::{Expected, Origin, check_schema, read_document, read_waivers};
 pub use finding::{Observed, known_rules};
 pub use overrides::{Overrides, Ruling, Validator};

@@ -134,17 +134,7 @@ mod tests {
     }
 
     fn check() -> BufferCheck {
-        BufferCheck {
-            uid: 3,
-            role: Role::Output,
-            canary_before: None,
-            canary_after: None,
-            changed: None,
-            gaps: None,
-            unwritten: 0,
-            first_unwritten: None,
-            bytes: vec![0; 24],
-        }
+        BufferCheck::intact(3, Role::Output, vec![0; 24])
     }
 
     fn snapshot(check: BufferCheck) -> Snapshot {

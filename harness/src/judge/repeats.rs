@@ -67,17 +67,11 @@ mod tests {
 
     fn snapshot(values: [f32; 2]) -> Snapshot {
         Snapshot {
-            buffers: vec![BufferCheck {
-                uid: 3,
-                role: Role::Output,
-                canary_before: None,
-                canary_after: None,
-                changed: None,
-                gaps: None,
-                unwritten: 0,
-                first_unwritten: None,
-                bytes: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            }],
+            buffers: vec![BufferCheck::intact(
+                3,
+                Role::Output,
+                values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            )],
             workspace: None,
         }
     }

@@ -40,6 +40,23 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// A case of one element without extents, types or attributes, to be filled in.
+    pub fn new(op: Op, layout: Layout) -> Self {
+        Self {
+            op,
+            dtypes: Vec::new(),
+            layout,
+            strides: Vec::new(),
+            n: 1,
+            c: 1,
+            k: None,
+            i: Vec::new(),
+            f: Vec::new(),
+            attributes: Vec::new(),
+            fill: Fill::Uniform,
+        }
+    }
+
     /// The parts of a case.
     pub fn of(case: &Case) -> Self {
         let shape = case.shape();
