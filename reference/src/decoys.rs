@@ -374,7 +374,7 @@ mod tests {
         criterion: Criterion,
     ) -> String {
         let tensor = Tensor::packed(1, "y", data_type, dims);
-        let estimate = Estimate::new(value.to_vec(), vec![error; value.len()]);
+        let estimate = Estimate::new(value.into(), vec![error; value.len()].into());
         let report = check(&tensor, &estimate, &criterion).unwrap();
         let applicable: Vec<_> = report.applicable.iter().map(Decoy::to_string).collect();
         let weak = if report.is_weak() { "weak" } else { "strong" };
@@ -428,7 +428,7 @@ mod tests {
         #[case] expected: &str,
     ) {
         let tensor = Tensor::packed(1, "y", DataType::Float, &[1, 3]);
-        let estimate = Estimate::new(vec![1000.0, -400.0, 500.0], vec![error; 3]);
+        let estimate = Estimate::new([1000.0, -400.0, 500.0].into(), [error; 3].into());
         let terms = [0.0, 1.0, 0.0];
         let report = check_with_terms(&tensor, &estimate, &criterion, Some(&terms)).unwrap();
         let seen = if report.blind_to_last_tap {

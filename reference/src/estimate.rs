@@ -1,21 +1,22 @@
 //! What the reference says of a tensor: a value and an uncertainty for each element.
 
+use crate::array::Array;
 use std::collections::BTreeMap;
 
 /// Packed values by tensor uid, in logical row-major order of the tensor's `dims` (N, C,
 /// spatial…), whatever its layout in memory. Every value is exactly representable in the
 /// tensor's type.
-pub type Values = BTreeMap<i64, Vec<f64>>;
+pub type Values = BTreeMap<i64, Array<f64>>;
 
 /// A tensor as the reference sees it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// The f64 result, packed in logical order, not rounded to the tensor's type.
-    pub value: Vec<f64>,
+    pub value: Array<f64>,
     /// For each element, how far a correct engine may be from `value` *before* the final rounding
     /// to the tensor's own type. Rounded up to f32; finite wherever `value` is finite and the
     /// arithmetic has a bound at all.
-    pub error: Vec<f32>,
+    pub error: Array<f32>,
     /// Elements where a correct engine may give something else altogether, ascending by index: an
     /// overflow inside the textbook formula, for one. Empty for most tensors; an index may occur
     /// more than once.
@@ -33,19 +34,25 @@ pub struct Alternative {
 
 impl Estimate {
     /// Values without uncertainty: what a graph's inputs are.
-    pub fn exact(value: Vec<f64>) -> Self {
-        let error = vec![0.0; value.len()];
+    pub fn exact(value: impl Into<Array<f64>>) -> Self {
+        let value = value.into();
+        let error = Array::zeros(value.len());
         Self::new(value, error)
     }
 
     /// Values with uncertainty and no alternatives.
-    pub fn new(value: Vec<f64>, error: Vec<f32>) -> Self {
+    pub fn new(value: Array<f64>, error: Array<f32>) -> Self {
         debug_assert_eq!(value.len(), error.len());
         Self {
             value,
             error,
             also: Vec::new(),
         }
+    }
+
+    /// `len` elements to be overwritten one and all: what they hold means nothing.
+    pub(crate) fn unset(len: usize) -> Self {
+        Self::new(Array::unset(len), Array::unset(len))
     }
 
     /// Whether a correct engine may give the non-finite value `got` for element `index` besides

@@ -3,6 +3,7 @@
 mod nodes;
 
 use crate::arithmetic::{Arithmetic, Precision};
+use crate::array::Array;
 use crate::dtype;
 use crate::estimate::{Alternative, Estimate, Values, round_up};
 use crate::ops::operand::Operand;
@@ -125,9 +126,9 @@ struct Run<'a> {
     arithmetic: &'a Arithmetic,
     wanted: Wanted,
     /// Scalars that travel in the graph.
-    constants: BTreeMap<i64, Vec<f64>>,
+    constants: Values,
     /// Errors of inputs whose denormals may be read as zero.
-    denormals: BTreeMap<i64, Vec<f32>>,
+    denormals: BTreeMap<i64, Array<f32>>,
     /// Outputs that later nodes read, as those may find them: rounded or not.
     read_later: BTreeMap<i64, Estimate>,
     evaluation: Evaluation,
@@ -179,7 +180,7 @@ impl<'a> Run<'a> {
             if count > MOST_CONSTANTS {
                 return Err(problem("a scalar with more than 2²⁰ elements"));
             }
-            self.constants.insert(tensor.uid, vec![value; count]);
+            self.constants.insert(tensor.uid, vec![value; count].into());
         }
         Ok(())
     }
@@ -238,7 +239,7 @@ impl<'a> Run<'a> {
         }
         Ok(Operand {
             value,
-            error: self.denormals.get(&uid).map_or(&[], Vec::as_slice),
+            error: self.denormals.get(&uid).map_or(&[], |errors| &errors[..]),
             also: &[],
             dims: &tensor.dims,
             data_type: tensor.data_type,

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arithmetic;
+mod array;
 pub mod calibrate;
 mod compare;
 mod criterion;
@@ -22,6 +23,7 @@ mod parallel;
 mod traits;
 
 pub use arithmetic::{Arithmetic, FunctionErrors};
+pub use array::{Array, Number, release_memory};
 pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, bounds, compare};
 pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};

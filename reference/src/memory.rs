@@ -6,12 +6,15 @@ use dnn_assay_graph::{Graph, Tensor};
 const INPUT: f64 = 8.0;
 /// Bytes of a written element: the value and its uncertainty.
 const WRITTEN: f64 = 12.0;
-/// Bytes for everything else: padded slabs, packed filters, lists.
+/// Bytes for everything else: padded slabs, packed filters, lists, memory kept for later arrays.
 const ALLOWANCE: f64 = 64.0 * 1024.0 * 1024.0;
 
 /// Bytes that [`evaluate`](crate::evaluate) holds at most, the inputs' values included: 8 for each
 /// element of an input, 12 for each that a node writes, 12 more where a later node reads an output
 /// that is not virtual (rounded and unrounded are both kept), and 64 MiB.
+///
+/// Memory that [`Array`](crate::Array) keeps for later cases raises this by nothing while another case
+/// needed as much before, else by 16 of the 64 MiB.
 ///
 /// More is needed in these cases only: an image's result of a convolution, or a filter's gradient,
 /// of more than 2²⁰ elements whose sums have one sign or lose their squares to underflow, at 48 bytes

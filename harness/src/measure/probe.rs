@@ -1,12 +1,10 @@
 //! A question to an engine, and what its answer says.
 
-use std::collections::BTreeMap;
-
 use dnn_assay_graph::Graph;
 use dnn_assay_reference::{Trait, Values};
 
 /// Values of outputs by uid, in logical order.
-pub type Outputs = BTreeMap<i64, Vec<f64>>;
+pub type Outputs = Values;
 
 /// A graph and inputs whose result tells two kinds of arithmetic apart.
 #[derive(Clone, Copy)]
@@ -78,6 +76,6 @@ impl Answer<'_> {
     pub fn first(&self) -> &[f64] {
         let uid = self.graph.outputs().next().map(|tensor| tensor.uid);
         uid.and_then(|uid| self.outputs.get(&uid))
-            .map_or(&[], Vec::as_slice)
+            .map_or(&[], |values| &values[..])
     }
 }

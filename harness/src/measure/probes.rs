@@ -1,7 +1,9 @@
 //! The questions.
 
 use dnn_assay_graph::Graph;
-use dnn_assay_reference::{Arithmetic, Criterion, Trait, Traits, Values, dtype, evaluate, exact};
+use dnn_assay_reference::{
+    Arithmetic, Array, Criterion, Trait, Traits, Values, dtype, evaluate, exact,
+};
 
 use super::probe::{Answer, Fact, Probe};
 
@@ -95,7 +97,7 @@ const ARRANGEMENTS: usize = PLACES.len() * TURNS.len();
 /// Filters that are not 0 at three places, one for each arrangement of `terms`, and again for
 /// further terms.
 fn arrangements(values: &mut Values, terms: impl Fn(usize) -> [f64; 3]) {
-    let channels = values.get(&X).map_or(1, Vec::len);
+    let channels = values.get(&X).map_or(1, |x| x.len());
     let Some(w) = values.get_mut(&W) else { return };
     w.fill(0.0);
     for (k, filter) in w.chunks_mut(channels).enumerate() {
@@ -401,7 +403,7 @@ fn read_variance(answer: &Answer<'_>) -> Fact {
                 let seen = answer
                     .outputs
                     .get(&tensor.uid)
-                    .map_or(&[][..], Vec::as_slice);
+                    .map_or(&[][..], |values| &values[..]);
                 let mut bytes = vec![0; tensor.byte_size().unwrap_or(0)];
                 let estimate = &evaluation.tensors[&tensor.uid];
                 dtype::encode(tensor, seen, &mut bytes).is_ok()
@@ -485,7 +487,7 @@ const fn repeats(id: &'static str) -> Probe {
 }
 
 fn read_repeats(answer: &Answer<'_>) -> Fact {
-    let bits = |values: &Vec<f64>| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    let bits = |values: &Array<f64>| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     let differs = answer
         .outputs
         .iter()

@@ -1,7 +1,5 @@
 //! One graph executed once on one engine, outside any run: for measurements.
 
-use std::collections::BTreeMap;
-
 use dnn_assay_device::Run;
 use dnn_assay_graph::Graph;
 use dnn_assay_graph::wire::{EngineConfig, write_engine_config};
@@ -16,7 +14,7 @@ use crate::worker::{CaseRequest, CaseResult, Reply, Until, Worker};
 #[derive(Clone, Debug)]
 pub enum Single {
     /// Values of the outputs, by uid, in logical order.
-    Outputs(BTreeMap<i64, Vec<f64>>),
+    Outputs(Values),
     /// It does not take the graph.
     Declined,
     /// It takes the graph and does not compute it; what happened.

@@ -494,7 +494,7 @@ fn threads_and_layout_change_nothing() {
     let value: Vec<f64> = (0..count)
         .map(|i| ((i * 7919) % 1009) as f64 / 13.0 - 30.0)
         .collect();
-    let estimate = Estimate::new(value.clone(), vec![0.01; count]);
+    let estimate = Estimate::new(value.clone().into(), vec![0.01; count].into());
     let got: Vec<f64> = value
         .iter()
         .enumerate()

@@ -220,7 +220,7 @@ impl<'a> Training<'a> {
                 (value, known.unwrap_or(0.0).max(round_up(error)))
             })
             .unzip();
-        Estimate::new(value, error)
+        Estimate::new(value.into(), error.into())
     }
 }
 
@@ -503,7 +503,7 @@ fn gradient_without(scene: &Scene<'_>, mean_term: bool, scale_term: bool) -> Opt
         })
         .collect();
     let count = shape.count();
-    let (value, error) = x
+    let (value, error): (Vec<f64>, Vec<f32>) = x
         .iter()
         .enumerate()
         .map(|(i, x)| {
@@ -527,6 +527,6 @@ fn gradient_without(scene: &Scene<'_>, mean_term: bool, scale_term: bool) -> Opt
         .unzip();
     Some(Suspect::Outputs(BTreeMap::from([(
         node.dx_tensor_uid,
-        Estimate::new(value, error),
+        Estimate::new(value.into(), error.into()),
     )])))
 }

@@ -31,7 +31,7 @@ fn rearranged(scene: &Scene<'_>, uids: &[i64], from: impl Fn(&[i64], &mut [i64])
     let one = |&uid: &i64| {
         scene.with_input(uid, |tensor, values| {
             let dims = &tensor.dims;
-            *values = take(values, &sources(dims, dims, |at| from(dims, at)));
+            *values = take(values, &sources(dims, dims, |at| from(dims, at))).into_vec();
         })
     };
     uids.iter().filter_map(one).collect()
@@ -418,8 +418,8 @@ pub(super) fn swapped(scene: &Scene<'_>) -> Vec<Suspect> {
             };
             if a.dims == b.dims && a.data_type == b.data_type && x != y {
                 let mut inputs = scene.inputs.clone();
-                inputs.insert(first, y.to_vec());
-                inputs.insert(second, x.to_vec());
+                inputs.insert(first, y.into());
+                inputs.insert(second, x.into());
                 suspects.push(Suspect::case(scene.graph.clone(), inputs));
             }
         }

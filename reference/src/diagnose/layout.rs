@@ -1,5 +1,6 @@
 //! Coordinates, and rearrangements of packed tensors.
 
+use crate::array::Array;
 use crate::estimate::Estimate;
 
 /// Coordinates of a packed tensor in logical order.
@@ -67,7 +68,7 @@ pub(super) fn sources(
 }
 
 /// `values` taken from `sources`, 0 where there is none.
-pub(super) fn take(values: &[f64], sources: &[Option<usize>]) -> Vec<f64> {
+pub(super) fn take(values: &[f64], sources: &[Option<usize>]) -> Array<f64> {
     let at = |source: &Option<usize>| source.and_then(|i| values.get(i).copied()).unwrap_or(0.0);
     sources.iter().map(at).collect()
 }

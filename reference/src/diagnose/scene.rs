@@ -3,6 +3,7 @@
 use super::agreement::Bench;
 use super::run::Observed;
 use crate::arithmetic::Arithmetic;
+use crate::array::Array;
 use crate::criterion::Criterion;
 use crate::dtype::{self, LayoutError};
 use crate::estimate::{Estimate, Values};
@@ -24,7 +25,7 @@ pub(super) struct Output<'a> {
     pub tensor: &'a Tensor,
     pub truth: &'a Estimate,
     /// What was seen, packed.
-    pub got: Vec<f64>,
+    pub got: Array<f64>,
     /// `exact` where exact arithmetic decides the output, else `bound`.
     pub criterion: Criterion,
     /// Elements that the criterion rejects.
@@ -93,7 +94,7 @@ impl<'a> Scene<'a> {
         edit(tensor, &mut edited);
         (edited.len() == values.len() && edited != values).then(|| {
             let mut inputs = self.inputs.clone();
-            inputs.insert(uid, edited);
+            inputs.insert(uid, edited.into());
             Suspect::case(self.graph.clone(), inputs)
         })
     }

@@ -2,6 +2,7 @@
 
 use super::element::{Element, with_element};
 use super::view::View;
+use crate::array::Array;
 use crate::parallel;
 use dnn_assay_graph::{DataType, Tensor};
 use rayon::prelude::*;
@@ -75,7 +76,7 @@ pub fn encode(tensor: &Tensor, values: &[f64], bytes: &mut [u8]) -> Result<(), L
 ///
 /// # Errors
 /// If the type has no reference, the layout does not fit, or the buffer is too short.
-pub fn decode(tensor: &Tensor, bytes: &[u8]) -> Result<Vec<f64>, LayoutError> {
+pub fn decode(tensor: &Tensor, bytes: &[u8]) -> Result<Array<f64>, LayoutError> {
     let view = checked_view(tensor, bytes.len())?;
     with_element!(tensor.data_type, E => load::<E>(&view, bytes)).ok_or_else(|| unsupported(tensor))
 }
@@ -106,8 +107,8 @@ fn unsupported(tensor: &Tensor) -> LayoutError {
     }
 }
 
-fn load<E: Element>(view: &View, bytes: &[u8]) -> Vec<f64> {
-    let mut values = vec![0.0; view.len()];
+fn load<E: Element>(view: &View, bytes: &[u8]) -> Array<f64> {
+    let mut values = Array::unset(view.len());
     values
         .par_chunks_mut(CHUNK)
         .enumerate()

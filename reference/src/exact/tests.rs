@@ -46,7 +46,7 @@ fn node(attributes: Attributes) -> Node {
 }
 
 fn says(graph: &Graph, x: f64, w: f64, y: f64) -> String {
-    let inputs = Values::from([(1, vec![x; 8]), (2, vec![w; 4])]);
+    let inputs = Values::from([(1, vec![x; 8].into()), (2, vec![w; 4].into())]);
     let tensors = [
         (3, Estimate::exact(vec![y; 2])),
         (4, Estimate::exact(vec![y; 2])),

@@ -6,6 +6,7 @@ use super::random::Stream;
 use super::recipe::{self, Recipe};
 use super::settle::{self, Settled};
 use crate::arithmetic::Arithmetic;
+use crate::array::Array;
 use crate::dtype;
 use crate::estimate::Values;
 use crate::evaluate::{EvalError, Evaluation, evaluate};
@@ -145,9 +146,9 @@ fn draw(graph: &Graph, recipes: &Recipes, seed: u64) -> Result<Values, FillError
 /// Elements that are drawn in one task.
 const CHUNK: usize = 1 << 15;
 
-fn draw_tensor(tensor: &Tensor, recipe: Recipe, count: usize, seed: u64) -> Vec<f64> {
+fn draw_tensor(tensor: &Tensor, recipe: Recipe, count: usize, seed: u64) -> Array<f64> {
     let stream = Stream::new(seed, tensor.uid);
-    let mut values = vec![0.0; count];
+    let mut values = Array::unset(count);
     values
         .par_chunks_mut(CHUNK)
         .enumerate()

@@ -12,7 +12,7 @@ fn graph(id: &str) -> Graph {
 }
 
 fn values(id: &str, uid: i64, fill: Fill) -> Vec<f64> {
-    generate(&graph(id), fill, 7).unwrap()[&uid].clone()
+    generate(&graph(id), fill, 7).unwrap()[&uid].to_vec()
 }
 
 fn range(values: &[f64]) -> (f64, f64) {

@@ -41,7 +41,7 @@ impl Matmul<'_> {
         let size = |dim: i64| dim as usize;
         let (m, k, n) = (size(m), size(k), size(n));
         let batches: usize = c[..batch].iter().map(|&dim| size(dim)).product();
-        let mut whole = Estimate::default();
+        let mut whole = Estimate::unset(batches * m * n);
         let mut linear = 0;
         for index in 0..batches {
             let a = slice(&self.a, batch_of(index, &c[..batch], &a[..batch]), m * k);
@@ -57,9 +57,9 @@ impl Matmul<'_> {
                 transform: Transform::NONE,
             }
             .run()?;
-            let offset = whole.value.len();
-            whole.value.extend(estimate.value);
-            whole.error.extend(estimate.error);
+            let offset = index * m * n;
+            whole.value[offset..][..m * n].copy_from_slice(&estimate.value);
+            whole.error[offset..][..m * n].copy_from_slice(&estimate.error);
             let shifted = estimate.also.into_iter().map(|other| Alternative {
                 index: other.index + offset,
                 ..other

@@ -44,7 +44,9 @@ impl Trial {
 
     /// The true output, not rounded.
     pub fn right(&self, name: &str) -> Vec<f64> {
-        self.truth.tensors[&tensor_uid(name).unwrap()].value.clone()
+        self.truth.tensors[&tensor_uid(name).unwrap()]
+            .value
+            .to_vec()
     }
 
     /// What is said of these outputs; those that are not given are right.
@@ -65,7 +67,7 @@ impl Trial {
                 let given = faulty
                     .iter()
                     .find(|(name, _)| tensor_uid(name) == Some(tensor.uid));
-                let values = given.map_or(&self.truth.tensors[&tensor.uid].value, |(_, v)| v);
+                let values = given.map_or(&self.truth.tensors[&tensor.uid].value[..], |(_, v)| v);
                 let mut bytes = vec![0; tensor.byte_size().unwrap()];
                 dtype::encode(tensor, values, &mut bytes).unwrap();
                 (tensor.uid, bytes)

@@ -431,7 +431,7 @@ fn statistics_survive_a_mean_far_from_zero() {
     let centred = fill(DataType::Half, 2 * 64 * 64, 12);
     values.insert(X, centred.iter().map(|x| x + 1000.0).collect());
     let shifted = run(&graph, &values);
-    values.insert(X, centred);
+    values.insert(X, centred.into());
     let plain = run(&graph, &values);
     let (a, b) = (
         shifted.tensors[&OUT_INVERSE].value[0],

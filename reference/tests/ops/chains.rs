@@ -145,8 +145,8 @@ fn a_step_within_the_uncertainty_is_counted_and_allowed() {
     let mut values = inputs(&graph, 1);
     values.remove(&BIAS);
     // Sums of exactly 1, 1.5, 2 and −0.25: two of them at a step.
-    values.insert(X, vec![0.5, 0.75, 1.0, 0.0, 0.5, 0.75, 1.0, -0.25]);
-    values.insert(W, vec![1.0, 1.0]);
+    values.insert(X, [0.5, 0.75, 1.0, 0.0, 0.5, 0.75, 1.0, -0.25].into());
+    values.insert(W, [1.0, 1.0].into());
     let evaluation = run(&graph, &values);
     let estimate = &evaluation.tensors[&OUT];
     assert_eq!(estimate.value, [1.0, 1.0, 2.0, -1.0]);
@@ -170,8 +170,8 @@ fn a_virtual_tensor_that_overflows_its_type_may_be_infinite_or_wide() {
         node.operation = PointwiseMode::Identity;
     }
     let mut values = inputs(&graph, 1);
-    values.insert(X, vec![60000.0; 8]);
-    values.insert(W, vec![1.0, 1.0]);
+    values.insert(X, [60000.0; 8].into());
+    values.insert(W, [1.0, 1.0].into());
     let estimate = &run(&graph, &values).tensors[&OUT];
     assert!((estimate.value[0] - 120_000.0).abs() < 2.0);
     assert!(estimate.allows_also(0, f64::INFINITY));

@@ -115,7 +115,7 @@ proptest! {
         let values = inputs(&plain, seed);
         let mut other = values.clone();
         if let Some(w) = other.get_mut(&W) {
-            *w = flip(w);
+            *w = flip(w).into();
         }
         let a = &run(&plain, &values).tensors[&direction.result()];
         let b = &run(&flipped, &other).tensors[&direction.result()];
@@ -198,8 +198,8 @@ fn one_signed_data_grows_linearly() {
     let shape = square(1, 64, 2, 4, 3);
     let graph = shape.graph(Direction::Fprop, DataType::Float, DataType::Float);
     let ones: Values = [
-        (X, vec![0.1f32 as f64; 64 * 16]),
-        (W, vec![1.0; 2 * 64 * 9]),
+        (X, vec![0.1f32 as f64; 64 * 16].into()),
+        (W, vec![1.0; 2 * 64 * 9].into()),
     ]
     .into();
     let evaluation = run(&graph, &ones);
@@ -275,7 +275,8 @@ fn shapes_that_do_not_fit_are_errors() {
     let error = evaluate(&graph, &missing, &arithmetic).unwrap_err();
     assert_eq!(error.to_string(), "tensor 2: no values were given");
     let mut short = values;
-    short.get_mut(&X).unwrap().pop();
+    let x = short.get_mut(&X).unwrap();
+    *x = x[1..].into();
     assert!(matches!(
         evaluate(&graph, &short, &arithmetic),
         Err(EvalError::Input { uid: X, .. })

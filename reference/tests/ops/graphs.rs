@@ -51,7 +51,7 @@ pub fn inputs(graph: &Graph, seed: u64) -> Values {
         .map(|tensor| {
             let count = tensor.element_count().unwrap();
             let seed = seed.wrapping_mul(31).wrapping_add(tensor.uid as u64);
-            (tensor.uid, fill(tensor.data_type, count, seed))
+            (tensor.uid, fill(tensor.data_type, count, seed).into())
         })
         .collect()
 }

@@ -237,7 +237,7 @@ fn values_for(
                 }
                 *value = dtype::round(data_type, *value);
             }
-            (uid, values)
+            (uid, values.into())
         })
         .collect()
 }
@@ -316,7 +316,7 @@ fn single(
     let graph = pointwise_graph(mode, set, [&[1]; 4], [DataType::Float, output]);
     let values = (1..)
         .zip(operands)
-        .map(|(uid, &x)| (uid, vec![x]))
+        .map(|(uid, &x)| (uid, [x].into()))
         .collect();
     let estimate = run(&graph, &values).tensors.remove(&4).unwrap();
     let also = estimate.also.iter().map(|other| other.value).collect();
@@ -360,7 +360,7 @@ fn gen_index_counts_along_its_axis(#[case] axis: i64, #[case] expected: &[f64]) 
         [dims; 4],
         [DataType::Float; 2],
     );
-    let values = [(1, vec![0.0; 6])].into();
+    let values = [(1, [0.0; 6].into())].into();
     assert_eq!(run(&graph, &values).tensors[&4].value, expected);
 }
 

@@ -3,7 +3,7 @@
 use crate::graphs::{Axis, Direction, Shape, graph, inputs, run, tensor};
 use dnn_assay_graph::schema::{BatchnormAttributes, PointwiseAttributes};
 use dnn_assay_graph::{DataType, Graph, PointwiseMode, Tensor, TensorValue};
-use dnn_assay_reference::Evaluation;
+use dnn_assay_reference::{Evaluation, release_memory};
 
 fn graphs() -> Vec<Graph> {
     let axis = |input, taps, stride| Axis {
@@ -33,7 +33,32 @@ fn graphs() -> Vec<Graph> {
         }
     }
     graphs.push(chain());
+    graphs.extend(
+        [
+            PointwiseMode::ReluFwd,
+            PointwiseMode::Add,
+            PointwiseMode::SigmoidFwd,
+        ]
+        .map(single),
+    );
     graphs
+}
+
+/// One activation or sum of two tensors: nothing to round, the last step alone, several steps.
+fn single(mode: PointwiseMode) -> Graph {
+    let tensors = (1..=3).map(|uid| tensor(uid, DataType::Float, &[5, 90, 100]));
+    let node = PointwiseAttributes {
+        operation: mode,
+        in_0_tensor_uid: 1,
+        in_1_tensor_uid: (mode == PointwiseMode::Add).then_some(2),
+        out_0_tensor_uid: 3,
+        ..Default::default()
+    };
+    let mut graph = graph(tensors.collect(), vec![node.into()]);
+    graph
+        .tensors
+        .retain(|tensor| tensor.uid != 2 || mode == PointwiseMode::Add);
+    graph
 }
 
 /// Batchnorm training and an activation.
@@ -111,5 +136,22 @@ fn any_number_of_threads_gives_the_same_bits() {
         for other in &results[1..] {
             assert_eq!(other, &results[0], "graph {index}");
         }
+    }
+}
+
+/// The memory of earlier results is used again; what it held must not show.
+#[test]
+fn used_memory_leaves_no_trace() {
+    for (index, graph) in graphs().iter().enumerate() {
+        let values = inputs(graph, index as u64);
+        release_memory();
+        let mut first = run(graph, &values);
+        let expected = bits(&first);
+        for estimate in first.tensors.values_mut() {
+            estimate.value.fill(f64::NAN);
+            estimate.error.fill(f32::NAN);
+        }
+        drop(first);
+        assert_eq!(bits(&run(graph, &values)), expected, "graph {index}");
     }
 }

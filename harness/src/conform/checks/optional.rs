@@ -311,7 +311,7 @@ fn runtime_scalar(lab: &Lab<'_>) -> Outcome {
         return not_applicable("the graph cannot be filled");
     };
     let mut values = first.values.clone();
-    values.insert(scalar, vec![-3.25]);
+    values.insert(scalar, [-3.25].into());
     let Some(second) = Sample::with_values(GRAPHS[0], graph, values, engine, generation, &[])
     else {
         return not_applicable("the graph cannot be filled");

@@ -78,14 +78,14 @@ impl Backward<'_> {
         dx.also = self.shape.whole_channels(&marked);
         let also = Shape::channel_values(&marked);
         let per_channel = |f: &dyn Fn(&Channel) -> (f64, f64)| {
-            let (value, error) = channels
+            let (value, error): (Vec<f64>, Vec<f32>) = channels
                 .iter()
                 .map(f)
                 .map(|(value, error)| (value, round_up(error)))
                 .unzip();
             Estimate {
                 also: also.clone(),
-                ..Estimate::new(value, error)
+                ..Estimate::new(value.into(), error.into())
             }
         };
         Ok(BackwardResult {

@@ -142,7 +142,7 @@ impl Shape {
     where
         F: Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
     {
-        let mut estimate = Estimate::exact(vec![0.0; self.elements()]);
+        let mut estimate = Estimate::unset(self.elements());
         if self.elements() == 0 {
             return estimate;
         }

@@ -169,7 +169,7 @@ impl Training<'_> {
                 .unzip();
             Estimate {
                 also: also.clone(),
-                ..Estimate::new(value, error)
+                ..Estimate::new(value.into(), error.into())
             }
         };
         let running = self.running.as_ref().map(|running| {
@@ -232,12 +232,12 @@ impl Training<'_> {
                 + (1.0 - m).abs() * previous.error_at(c);
             (y, round_up(error))
         };
-        let (mean, mean_error) = statistics
+        let (mean, mean_error): (Vec<f64>, Vec<f32>) = statistics
             .iter()
             .enumerate()
             .map(|(c, channel)| step(&running.mean, c, channel.mean, channel.mean_error))
             .unzip();
-        let (variance, variance_error) = statistics
+        let (variance, variance_error): (Vec<f64>, Vec<f32>) = statistics
             .iter()
             .enumerate()
             .map(|(c, channel)| {
@@ -247,8 +247,8 @@ impl Training<'_> {
             })
             .unzip();
         (
-            Estimate::new(mean, mean_error),
-            Estimate::new(variance, variance_error),
+            Estimate::new(mean.into(), mean_error.into()),
+            Estimate::new(variance.into(), variance_error.into()),
         )
     }
 }

@@ -1,5 +1,6 @@
 //! From sums of squares to errors: the part of the bound that touches every element.
 
+use crate::array::Array;
 use crate::estimate::above;
 use crate::ops::sums::SumBound;
 use crate::parallel;
@@ -23,7 +24,7 @@ pub(super) fn repeated(table: Vec<f64>) -> Vec<f64> {
 
 /// Sums of squares as they came out of a pass.
 pub(super) struct Squares {
-    pub sums: Vec<f32>,
+    pub sums: Array<f32>,
     pub scale: Scale,
 }
 

@@ -2,10 +2,11 @@
 
 use super::map::Map;
 use super::scratch::Buffered;
+use crate::array::Number;
 use pulp::Simd;
 
 /// f64 for values, f32 for the sums of squares.
-pub(crate) trait Lane: Copy + Default + Send + Sync + PartialEq + Buffered {
+pub(crate) trait Lane: Number + Buffered {
     /// Products are always added in one rounding: their bits need not match a chain of two.
     const ALWAYS_FUSED: bool;
     /// Elements in a vector.

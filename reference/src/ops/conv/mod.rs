@@ -21,6 +21,7 @@ mod wide;
 pub(crate) use direct::Direction;
 pub(crate) use geometry::{Axis, Geometry, Window};
 
+use crate::array::Array;
 use crate::estimate::{Estimate, round_up};
 use crate::ops::operand::{Operand, any_overflow};
 use crate::ops::sums::SumBound;
@@ -119,7 +120,7 @@ impl Convolution<'_> {
     /// A text where a size does not fit.
     pub fn run(&self) -> Result<(Estimate, usize), String> {
         let passes = Passes::new(self)?;
-        let value: Vec<f64> = passes.products(Map::Same, self.exact_products());
+        let value: Array<f64> = passes.products(Map::Same, self.exact_products());
         if value.is_empty() {
             return Ok((Estimate::default(), 0));
         }
@@ -140,7 +141,7 @@ impl Convolution<'_> {
     ///
     /// # Errors
     /// A text where a size does not fit.
-    pub fn values(&self) -> Result<Vec<f64>, String> {
+    pub fn values(&self) -> Result<Array<f64>, String> {
         let mut estimate = Estimate {
             value: Passes::new(self)?.products(Map::Same, self.exact_products()),
             ..Estimate::default()
@@ -165,7 +166,7 @@ impl Convolution<'_> {
         &self,
         passes: &Passes<'_>,
         value: &[f64],
-    ) -> (Vec<f32>, Vec<crate::Alternative>, usize) {
+    ) -> (Array<f32>, Vec<crate::Alternative>, usize) {
         let counts = repeated(self.geometry.term_counts(self.direction));
         let roots: Vec<f64> = counts.iter().map(|terms| terms.sqrt()).collect();
         let most = counts.iter().copied().fold(0.0, f64::max);
@@ -224,7 +225,7 @@ impl Convolution<'_> {
         let mut add = |first: &dyn Fn(Range<usize>) -> Vec<f64>, second: &[f64]| {
             for images in passes.some_images() {
                 let first = first(passes.of_first(&images));
-                let sums: Vec<f64> = passes.run(&images, same(&first), same(second), false);
+                let sums: Array<f64> = passes.run(&images, same(&first), same(second), false);
                 let error = &mut error[images.start * passes.image()..][..sums.len()];
                 for (error, sum) in error.iter_mut().zip(sums) {
                     *error = round_up(f64::from(*error) + sum * (1.0 + 1e-9));
@@ -268,7 +269,7 @@ impl Convolution<'_> {
                     self.first.value.len()
                 }
             ];
-            let reached: Vec<f64> = if first {
+            let reached: Array<f64> = if first {
                 passes.run(&passes.all_images(), same(&marks), same(&ones), true)
             } else {
                 let marks = passes.straight(&marks, self.direction);
@@ -418,7 +419,7 @@ impl<'a> Passes<'a> {
     }
 
     /// Σ map(first)·map(second) of the convolution's own operands, for all images.
-    fn products<T: Lane>(&self, map: Map, fused: bool) -> Vec<T> {
+    fn products<T: Lane>(&self, map: Map, fused: bool) -> Array<T> {
         self.products_of(&self.all_images(), [map; 2], fused)
     }
 
@@ -428,7 +429,7 @@ impl<'a> Passes<'a> {
         images: &Range<usize>,
         [first, second]: [Map; 2],
         fused: bool,
-    ) -> Vec<T> {
+    ) -> Array<T> {
         let first = Side {
             values: &self.first[self.of_first(images)],
             map: first,
@@ -447,8 +448,8 @@ impl<'a> Passes<'a> {
         first: Side<'_>,
         second: Side<'_>,
         fused: bool,
-    ) -> Vec<T> {
-        let mut out = vec![T::default(); images.len() * self.image()];
+    ) -> Array<T> {
+        let mut out = Array::zeros(images.len() * self.image());
         if out.is_empty() || first.values.is_empty() || second.values.is_empty() {
             return out;
         }
@@ -542,7 +543,7 @@ impl<'a> Passes<'a> {
         let all = (images.len() * self.image()) as f64;
         let together = all * (PASS_ELEMENT + terms * PASS_TERM);
         if alone > together && !self.direct {
-            let all: Vec<f64> = self.products_of(images, [map; 2], false);
+            let all: Array<f64> = self.products_of(images, [map; 2], false);
             return indices.iter().map(|&index| all[index]).collect();
         }
         let one = |&index: &usize| {
@@ -562,7 +563,7 @@ impl<'a> Passes<'a> {
     /// The sum of squares of every element.
     fn squares(&self, most_terms: f64) -> Squares {
         if most_terms > F32_TERMS || self.direct {
-            let squares: Vec<f64> = self.products(Map::Square(1.0), false);
+            let squares: Array<f64> = self.products(Map::Square(1.0), false);
             return Squares {
                 sums: squares.iter().map(|q| round_up(q.sqrt())).collect(),
                 scale: Scale::Rooted,

@@ -6,6 +6,7 @@ mod textbook;
 mod value;
 
 use crate::arithmetic::{FunctionErrors, Precision};
+use crate::array::Array;
 use crate::estimate::{Alternative, Estimate, above};
 use crate::ops::operand::Operand;
 use crate::parallel;
@@ -78,7 +79,7 @@ impl Pointwise<'_> {
             return Ok((self.indices()?, 0));
         }
         let elements = self.output.iter().map(|&dim| dim.max(0) as usize).product();
-        let mut estimate = Estimate::exact(vec![0.0; elements]);
+        let mut estimate = Estimate::unset(elements);
         let task = |(index, (value, error)): (usize, (&mut [f64], &mut [f32]))| {
             self.task(&broadcast, index * TASK, value, error)
         };
@@ -106,7 +107,7 @@ impl Pointwise<'_> {
             self.values(&run, value);
             let error = &mut error[run.out - start..][..run.len];
             match roundings {
-                Roundings::None => {}
+                Roundings::None => error.fill(0.0),
                 Roundings::Last => self.last_step(&run, value, error, &mut found),
                 Roundings::Steps => self.errors(&run, value, error, &mut found),
             }
@@ -174,6 +175,8 @@ impl Pointwise<'_> {
             .any(|value| value.abs() >= self.precision.overflow / 2.0)
         {
             self.errors(run, value, error, found);
+        } else {
+            error.fill(0.0);
         }
     }
 
@@ -391,7 +394,7 @@ impl Pointwise<'_> {
         };
         let (elements, inner) = (extent(self.output), extent(&self.output[axis + 1..]));
         let along = self.output[axis].max(1) as usize;
-        let value = (0..elements).map(|i| (i / inner % along) as f64).collect();
+        let value: Array<f64> = (0..elements).map(|i| (i / inner % along) as f64).collect();
         Ok(Estimate::exact(value))
     }
 }
