@@ -6,22 +6,23 @@
 //! prints the tables of `docs/performance.md`. Parts: `conv`, `norm`, `pointwise`, `compare`, or
 //! the name of a convolution (`c256`); none means all. `DNN_ASSAY_TORCH_PYTHON` names a Python
 //! with PyTorch, whose column is empty otherwise. On a machine that others use,
-//! `RAYON_NUM_THREADS=1 DNN_ASSAY_CLOCK=cpu` measures processor time on one thread. `-- check` measures only the convolutions'
-//! kernels, and fails where one has fallen below a third of what it is known to reach: register
-//! tiles that a compiler spills lose a factor of twenty. `-- alone c256 dgrad` repeats one problem
+//! `RAYON_NUM_THREADS=1 DNN_ASSAY_CLOCK=cpu` measures processor time on one thread. `-- check` measures
+//! every kernel without the slow loops, and fails where one has fallen below a third of what it is
+//! known to reach: register tiles that a compiler spills lose a factor of twenty, loops that it does
+//! not turn into vectors a factor of five. `-- alone c256 dgrad` repeats one problem
 //! for a profiler.
 
+mod judging;
 mod machine;
 mod problems;
+mod streams;
 mod torch;
 mod upstream;
 
-use dnn_assay_graph::{DataType, Graph};
-use dnn_assay_reference::{
-    Arithmetic, Criterion, Values, compare, decoys, dtype, evaluate, evaluate_values,
-};
+use dnn_assay_graph::Graph;
+use dnn_assay_reference::{Arithmetic, Values, evaluate, evaluate_values};
 use machine::{best, now, rounds};
-use problems::{ACTIVATION, Direction, Form, NORM, PROBLEMS, Problem, inputs, norm, relu};
+use problems::{Direction, PROBLEMS, Problem, inputs};
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -62,26 +63,16 @@ fn tables(words: &[&str]) {
         convolutions(&problems, &mut torch);
     }
     if wanted("norm") || wanted("pointwise") {
-        let (there, new) = machine::copies();
-        let limits = Copies { there, new };
-        println!(
-            "\nCopy on all threads, bytes read and written: {:.1} GB/s, into new memory {:.1} GB/s\n",
-            there / 1e9,
-            new / 1e9
-        );
-        println!(
-            "| work | ms | GB/s | of the copy | of the copy into new memory | structure of upstream | PyTorch f64 |"
-        );
-        println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+        streams::heading();
         if wanted("norm") {
-            norms(&limits, &mut torch);
+            streams::norms(&mut torch);
         }
         if wanted("pointwise") {
-            activations(&limits, &mut torch);
+            streams::activations(&mut torch);
         }
     }
     if wanted("compare") {
-        comparisons();
+        judging::comparisons();
     }
 }
 
@@ -228,173 +219,12 @@ fn slow_convolution(problem: &Problem, direction: Direction, values: &Values) ->
     once.mul_f64(elements as f64 / part as f64)
 }
 
-/// Bytes per second.
-struct Copies {
-    there: f64,
-    new: f64,
-}
-
-impl Copies {
-    fn row(
-        &self,
-        name: &str,
-        time: Duration,
-        bytes: f64,
-        slow: Duration,
-        theirs: Option<Duration>,
-    ) {
-        let rate = bytes / time.as_secs_f64();
-        println!(
-            "| {name} | {:.2} | {:.1} | {:.0} % | {:.0} % | {:.0}× | {} |",
-            milliseconds(time),
-            rate / 1e9,
-            100.0 * rate / self.there,
-            100.0 * rate / self.new,
-            ratio(slow, time),
-            times(theirs, time)
-        );
-    }
-}
-
 /// Value and uncertainty of a node.
 fn whole(graph: &Graph, values: &Values) -> Duration {
     let arithmetic = Arithmetic::default();
     time(|| {
         black_box(evaluate(graph, values, &arithmetic)).expect("the graph is valid");
     })
-}
-
-/// Bytes: x, and dy, once for each pass that the mathematics needs, and the result, each 8.
-fn norms(limits: &Copies, torch: &mut Option<Torch>) {
-    let elements = NORM.iter().product::<i64>() as f64;
-    // Training: mean, variance, y. Backward: two tensors for the sums, two for dx.
-    for (form, reads) in [
-        (Form::Train, 3.0),
-        (Form::Infer, 1.0),
-        (Form::Backward, 4.0),
-    ] {
-        let graph = norm(form);
-        let values = inputs(&graph);
-        let ours = whole(&graph, &values);
-        let channels = 4;
-        let slow = best(
-            || {
-                black_box(upstream::norm(channels, form != Form::Infer, &values));
-            },
-            3,
-        );
-        let slow = slow.mul_f64(NORM[1] as f64 / channels as f64);
-        let [n, c, h, w] = NORM;
-        let theirs = torch
-            .as_mut()
-            .map(|torch| torch.ask(&format!("{form:?} {n} {c} {h} {w}")));
-        let name = format!("batchnorm {form:?}").to_lowercase();
-        limits.row(&name, ours, (reads + 1.0) * 8.0 * elements, slow, theirs);
-    }
-}
-
-fn activations(limits: &Copies, torch: &mut Option<Torch>) {
-    for data_type in [DataType::Half, DataType::Bfloat16, DataType::Float] {
-        let graph = relu(data_type);
-        let mut values = inputs(&graph);
-        for value in values.values_mut().flatten() {
-            *value = dtype::round(data_type, *value);
-        }
-        let ours = whole(&graph, &values);
-        let part = 1 << 18;
-        let slow = best(
-            || {
-                black_box(upstream::relu(part, &graph.tensors[0].dims, &values));
-            },
-            3,
-        );
-        let slow = slow.mul_f64((ACTIVATION / part) as f64);
-        let theirs = torch
-            .as_mut()
-            .map(|torch| torch.ask(&format!("Relu {ACTIVATION}")));
-        let bytes = 16.0 * ACTIVATION as f64;
-        limits.row(&format!("ReLU {data_type}"), ours, bytes, slow, theirs);
-        conversions(limits, &graph, &values);
-    }
-}
-
-/// To the tensor's type and back: bytes of the type, and 8.
-fn conversions(limits: &Copies, graph: &Graph, values: &Values) {
-    let tensor = &graph.tensors[0];
-    let mut bytes = vec![0; tensor.byte_size().expect("a packed tensor")];
-    let moved = bytes.len() as f64 + 8.0 * ACTIVATION as f64;
-    let encoded = time(|| dtype::encode(tensor, &values[&1], &mut bytes).expect("it fits"));
-    let decoded = time(|| drop(black_box(dtype::decode(tensor, &bytes))));
-    for (name, time) in [("encode", encoded), ("decode", decoded)] {
-        let rate = moved / time.as_secs_f64();
-        println!(
-            "| {name} {} | {:.2} | {:.1} | {:.0} % | {:.0} % | – | – |",
-            tensor.data_type,
-            milliseconds(time),
-            rate / 1e9,
-            100.0 * rate / limits.there,
-            100.0 * rate / limits.new
-        );
-    }
-}
-
-/// The comparison and the decoys beside the reference, over the batch and for an activation.
-fn comparisons() {
-    println!(
-        "\n| result | reference, ms | comparison, ms | decoys, ms | both over the reference |"
-    );
-    println!("| --- | ---: | ---: | ---: | ---: |");
-    let (mut reference, mut judged) = (Duration::ZERO, Duration::ZERO);
-    for problem in &PROBLEMS {
-        for direction in DIRECTIONS {
-            let graph = problem.graph(direction);
-            let (whole, [compared, checked]) = comparison(&graph);
-            reference += whole;
-            judged += compared + checked;
-        }
-    }
-    println!(
-        "| all convolutions | {:.1} | {:.1} with decoys | | {:.0} % |",
-        milliseconds(reference),
-        milliseconds(judged),
-        100.0 * ratio(judged, reference)
-    );
-    let (whole, [compared, checked]) = comparison(&relu(DataType::Half));
-    println!(
-        "| ReLU f16 | {:.1} | {:.1} | {:.1} | {:.0} % |",
-        milliseconds(whole),
-        milliseconds(compared),
-        milliseconds(checked),
-        100.0 * ratio(compared + checked, whole)
-    );
-}
-
-/// The reference's time, the comparison's and the decoys'.
-fn comparison(graph: &Graph) -> (Duration, [Duration; 2]) {
-    let values = inputs(graph);
-    let values: Values = values
-        .into_iter()
-        .map(|(uid, values)| {
-            let data_type = graph.tensor(uid).expect("an input").data_type;
-            let round = |value| dtype::round(data_type, value);
-            (uid, values.into_iter().map(round).collect())
-        })
-        .collect();
-    let evaluated = whole(graph, &values);
-    let evaluation = evaluate(graph, &values, &Arithmetic::default()).expect("the graph is valid");
-    let uid = graph.nodes[0].attributes.outputs()[0];
-    let tensor = graph.tensor(uid).expect("the node writes it");
-    let estimate = &evaluation.tensors[&uid];
-    let mut got = vec![0; tensor.byte_size().expect("a packed tensor")];
-    dtype::encode(tensor, &estimate.value, &mut got).expect("it fits");
-    let compared = time(|| {
-        let comparison = compare(tensor, estimate, &got, &Criterion::Bound);
-        assert!(comparison.expect("it fits").passed);
-    });
-    let checked = time(|| {
-        black_box(decoys::check(tensor, estimate, &Criterion::Bound)).expect("it fits");
-    });
-    (evaluated, [compared, checked])
 }
 
 /// Of the peak, in percent: a third of what fprop, dgrad and wgrad of each problem reach on one
@@ -429,6 +259,8 @@ fn check() -> ExitCode {
             );
         }
     }
+    fallen |= streams::check();
+    fallen |= judging::check();
     if fallen {
         ExitCode::FAILURE
     } else {

@@ -5,7 +5,8 @@ use super::training::Statistics;
 use crate::arithmetic::FunctionErrors;
 use crate::estimate::{Estimate, round_up};
 use crate::ops::operand::Operand;
-use crate::ops::sums::SumBound;
+use crate::ops::sums::{SumBound, Term};
+use pulp::Simd;
 
 /// ε where the statistics are computed anew: the node has no tensor for it.
 pub(crate) const DEFAULT_EPSILON: f64 = 1e-5;
@@ -44,6 +45,25 @@ struct Channel {
     overflows: bool,
 }
 
+/// Of dy and of x̂·dy: the term, its square and its magnitude.
+#[derive(Clone, Copy)]
+struct Terms {
+    mean: f64,
+    inverse: f64,
+}
+
+impl Term<2, 6> for Terms {
+    #[inline(always)]
+    fn of<S: Simd>(self, simd: S, [x, dy]: [S::f64s; 2]) -> [S::f64s; 6] {
+        let deviation = simd.sub_f64s(x, simd.splat_f64s(self.mean));
+        let normal = simd.mul_f64s(deviation, simd.splat_f64s(self.inverse));
+        let term = simd.mul_f64s(normal, dy);
+        let parts = |term| [term, simd.mul_f64s(term, term), simd.abs_f64s(term)];
+        let ([a, b, c], [d, e, f]) = (parts(dy), parts(term));
+        [a, b, c, d, e, f]
+    }
+}
+
 impl Backward<'_> {
     /// # Errors
     /// A text where operands do not fit.
@@ -60,7 +80,7 @@ impl Backward<'_> {
             sum: self.bound,
             functions: self.functions,
         };
-        let channels = self.shape.each_channel(|c| self.channel(&bounds, c));
+        let (channels, mut dx) = self.channels_and_dx(&bounds);
         let mut marked = self
             .shape
             .channels_with_alternatives(&[&self.dy, &self.x, &self.scale]);
@@ -74,7 +94,6 @@ impl Backward<'_> {
         for (marked, channel) in marked.iter_mut().zip(&channels) {
             *marked |= channel.overflows;
         }
-        let mut dx = self.dx(&bounds, &channels);
         dx.also = self.shape.whole_channels(&marked);
         let also = Shape::channel_values(&marked);
         let per_channel = |f: &dyn Fn(&Channel) -> (f64, f64)| {
@@ -126,21 +145,15 @@ impl Backward<'_> {
         let (x, dy, shape) = (self.x.value, self.dy.value, &self.shape);
         let count = shape.count() as f64;
         let normal = |i: usize| (x[i] - mean) * inverse;
-        let [dbias, dbias_squares, dbias_s] = shape.sums(
-            c,
-            [dy],
-            #[inline(always)]
-            |[dy]| [dy, dy * dy, dy.abs()],
-        );
-        let [dscale, dscale_squares, dscale_s] = shape.sums(
-            c,
-            [x, dy],
-            #[inline(always)]
-            |[x, dy]| {
-                let term = (x - mean) * inverse * dy;
-                [term, term * term, term.abs()]
-            },
-        );
+        let sums = shape.sums(c, [x, dy], Terms { mean, inverse });
+        let [
+            dbias,
+            dbias_squares,
+            dbias_s,
+            dscale,
+            dscale_squares,
+            dscale_s,
+        ] = sums;
         let (dbias_q, dscale_q) = (dbias_squares.sqrt(), dscale_squares.sqrt());
         let (carried_dbias, carried_dscale) = self.carried(c, normal, inverse);
         let u = bounds.u();
@@ -181,12 +194,12 @@ impl Backward<'_> {
         (dbias, dscale)
     }
 
-    /// `scale·inverse·(dy − dbias/M − x̂·dscale/M)`.
-    fn dx(&self, bounds: &Bounds<'_>, channels: &[Channel]) -> Estimate {
+    /// The sums of every channel, and dx: `scale·inverse·(dy − dbias/M − x̂·dscale/M)`.
+    fn channels_and_dx(&self, bounds: &Bounds<'_>) -> (Vec<Channel>, Estimate) {
         let count = self.shape.count() as f64;
         let u = bounds.u();
-        self.shape.each_element([&self.x, &self.dy], |c| {
-            let channel = channels[c];
+        let prepare = |c: usize, channel: &Channel| {
+            let channel = *channel;
             let factor = self.scale.value[c] * channel.inverse;
             let scale_error = self.scale.error_at(c) * channel.inverse;
             #[inline(always)]
@@ -208,6 +221,9 @@ impl Backward<'_> {
                     + (dy - shift - tilt).abs() * scale_error;
                 (dx, rounding + carried)
             }
-        })
+        };
+        let sums = |c| self.channel(bounds, c);
+        self.shape
+            .each_channel_and_element([&self.x, &self.dy], sums, prepare)
     }
 }

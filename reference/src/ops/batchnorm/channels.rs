@@ -3,7 +3,7 @@
 use crate::arithmetic::FunctionErrors;
 use crate::estimate::{Alternative, Estimate, above};
 use crate::ops::operand::{Operand, any_overflow};
-use crate::ops::sums::{SumBound, trees};
+use crate::ops::sums::{Same, SumBound, Term, in_trees};
 use crate::parallel;
 use rayon::prelude::*;
 
@@ -66,22 +66,17 @@ impl Shape {
         &self,
         channel: usize,
         tensors: [&[f64]; ROWS],
-        term: impl Fn([f64; ROWS]) -> [f64; SUMS],
+        term: impl Term<ROWS, SUMS>,
     ) -> [f64; SUMS] {
-        parallel::vectorised(
-            #[inline(always)]
-            || {
-                let mut totals = [0.0; SUMS];
-                for image in 0..self.batch {
-                    let start = self.start(image, channel);
-                    let rows = tensors.map(|tensor| &tensor[start..start + self.plane]);
-                    for (total, sum) in totals.iter_mut().zip(trees(rows, &term)) {
-                        *total += sum;
-                    }
-                }
-                totals
-            },
-        )
+        let mut totals = [0.0; SUMS];
+        for image in 0..self.batch {
+            let start = self.start(image, channel);
+            let rows = tensors.map(|tensor| &tensor[start..start + self.plane]);
+            for (total, sum) in totals.iter_mut().zip(in_trees(rows, term)) {
+                *total += sum;
+            }
+        }
+        totals
     }
 
     /// Σ `term(element)` over a channel, in the order of [`Self::sums`].
@@ -93,7 +88,7 @@ impl Shape {
             for (i, value) in row.iter_mut().enumerate() {
                 *value = term(start + i);
             }
-            let [sum] = trees([&row], |[value]| [value]);
+            let [sum] = in_trees([&row], Same);
             total += sum;
         }
         total
@@ -146,7 +141,6 @@ impl Shape {
         if self.elements() == 0 {
             return estimate;
         }
-        let exact = tensors.iter().all(|tensor| tensor.error.is_empty());
         let rows_per_task = (8192 / self.plane).max(1);
         let task = |(task, (value, error)): (usize, (&mut [f64], &mut [f32]))| {
             let first = task * rows_per_task;
@@ -154,18 +148,11 @@ impl Shape {
                 .chunks_mut(self.plane)
                 .zip(error.chunks_mut(self.plane));
             for (row, (value, error)) in (first..).zip(rows) {
-                let (channel, start) = (row % self.channels, row * self.plane);
-                let element = prepare(channel);
-                let values = tensors.map(|tensor| &tensor.value[start..start + value.len()]);
-                parallel::vectorised(
-                    #[inline(always)]
-                    || {
-                        if exact {
-                            whole_row(values, value, error, &element);
-                        } else {
-                            any_row(tensors, start, value, error, &element);
-                        }
-                    },
+                fill_row(
+                    tensors,
+                    row * self.plane,
+                    (value, error),
+                    &prepare(row % self.channels),
                 );
             }
         };
@@ -184,6 +171,56 @@ impl Shape {
                 .for_each(task);
         }
         estimate
+    }
+
+    /// What `statistics(channel)` gives for every channel, and value and error of every element, for
+    /// which `prepare` is told what the element's channel gave. A channel's elements follow its
+    /// statistics at once, while its values are still in the cache.
+    pub fn each_channel_and_element<const ROWS: usize, C: Send + Sync, F>(
+        &self,
+        tensors: [&Operand<'_>; ROWS],
+        statistics: impl Fn(usize) -> C + Sync + Send,
+        prepare: impl Fn(usize, &C) -> F + Sync + Send,
+    ) -> (Vec<C>, Estimate)
+    where
+        F: Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
+    {
+        let is_parallel = parallel::worthwhile(self.elements());
+        if self.plane < SHORT_ROW || is_parallel && self.channels < FEW_CHANNELS {
+            let channels = self.each_channel(statistics);
+            let estimate = self.each_element(tensors, |c| prepare(c, &channels[c]));
+            return (channels, estimate);
+        }
+        let mut estimate = Estimate::unset(self.elements());
+        let task = |(channel, rows): (usize, Vec<Row<'_>>)| {
+            let found = statistics(channel);
+            let element = prepare(channel, &found);
+            for (image, row) in rows.into_iter().enumerate() {
+                fill_row(tensors, self.start(image, channel), row, &element);
+            }
+            found
+        };
+        let rows = self.rows_by_channel(&mut estimate);
+        let channels = if is_parallel {
+            rows.into_par_iter().enumerate().map(task).collect()
+        } else {
+            rows.into_iter().enumerate().map(task).collect()
+        };
+        (channels, estimate)
+    }
+
+    /// The rows of an estimate that belong to each channel, the images in order.
+    fn rows_by_channel<'a>(&self, estimate: &'a mut Estimate) -> Vec<Vec<Row<'a>>> {
+        let rows = || Vec::with_capacity(self.batch);
+        let mut channels: Vec<Vec<Row<'a>>> = (0..self.channels).map(|_| rows()).collect();
+        let values = estimate.value.chunks_mut(self.plane);
+        for (row, pair) in values
+            .zip(estimate.error.chunks_mut(self.plane))
+            .enumerate()
+        {
+            channels[row % self.channels].push(pair);
+        }
+        channels
     }
 
     /// Channels that hold an element which an operand may have otherwise.
@@ -222,42 +259,87 @@ impl Shape {
     }
 }
 
-/// Elements that are computed before they are stored, in [`whole_row`].
+/// Value and error of a row.
+type Row<'a> = (&'a mut [f64], &'a mut [f32]);
+
+/// Elements of a row below which a list of rows is not worth its memory.
+const SHORT_ROW: usize = 64;
+
+/// Channels below which they would not occupy all threads.
+const FEW_CHANNELS: usize = 16;
+
+/// Elements that are computed at once: a loop of a fixed count over arrays of its own becomes vectors,
+/// whatever `element` is.
 const RUN: usize = 64;
 
-/// A row of exact tensors.
-#[inline(always)]
-fn whole_row<const ROWS: usize>(
-    tensors: [&[f64]; ROWS],
-    value: &mut [f64],
-    error: &mut [f32],
-    element: &impl Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
-) {
-    for start in (0..value.len()).step_by(RUN) {
-        let end = (start + RUN).min(value.len());
-        let tensors = tensors.map(|tensor| &tensor[start..end]);
-        let (value, error) = (&mut value[start..end], &mut error[start..end]);
-        for i in 0..end - start {
-            let (y, e) = element(tensors.map(|tensor| tensor[i]), [0.0; ROWS]);
-            value[i] = y;
-            error[i] = above(e);
-        }
-    }
-}
-
-/// A row of tensors that are not all exact, from element `start` on.
-fn any_row<const ROWS: usize>(
+/// Computes the row whose first element is `start`.
+fn fill_row<const ROWS: usize>(
     tensors: [&Operand<'_>; ROWS],
     start: usize,
-    value: &mut [f64],
-    error: &mut [f32],
+    (value, error): Row<'_>,
     element: &impl Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
 ) {
-    for (i, (value, error)) in value.iter_mut().zip(error).enumerate() {
-        let values = tensors.map(|tensor| tensor.value[start + i]);
-        let (y, e) = element(values, tensors.map(|tensor| tensor.error_at(start + i)));
-        *value = y;
-        *error = above(e);
+    let range = start..start + value.len();
+    let values = tensors.map(|tensor| &tensor.value[range.clone()]);
+    let exact = tensors.iter().all(|tensor| tensor.error.is_empty());
+    let none: &[f32] = &[];
+    let errors = tensors.map(|tensor| tensor.error.get(range.clone()).unwrap_or(none));
+    parallel::vectorised(
+        #[inline(always)]
+        || {
+            let runs = value.chunks_mut(RUN).zip(error.chunks_mut(RUN));
+            for (run, (value, error)) in runs.enumerate() {
+                let from = run * RUN;
+                if let (true, Some(y), Some(e)) =
+                    (exact, value.first_chunk_mut(), error.first_chunk_mut())
+                {
+                    let whole = "a whole run lies ahead";
+                    let x = values.map(|row| row[from..].first_chunk::<RUN>().expect(whole));
+                    fill_run(x, [&[0.0; RUN]; ROWS], (y, e), element);
+                    continue;
+                }
+                let x = values.map(|row| taken(row, from));
+                let doubt = errors.map(|row| taken(row, from));
+                let (mut y, mut e) = ([0.0; RUN], [0.0; RUN]);
+                fill_run(x.each_ref(), doubt.each_ref(), (&mut y, &mut e), element);
+                value.copy_from_slice(&y[..value.len()]);
+                error.copy_from_slice(&e[..error.len()]);
+            }
+        },
+    );
+}
+
+/// The numbers from `from` on, followed by zeros where there are too few.
+#[inline(always)]
+fn taken<T: Copy + Into<f64>>(row: &[T], from: usize) -> [f64; RUN] {
+    let mut taken = [0.0; RUN];
+    let row = row.get(from..).unwrap_or_default();
+    if let Some(row) = row.first_chunk::<RUN>() {
+        for (taken, &own) in taken.iter_mut().zip(row) {
+            *taken = own.into();
+        }
+    } else {
+        for (taken, &own) in taken.iter_mut().zip(row) {
+            *taken = own.into();
+        }
+    }
+    taken
+}
+
+#[inline(always)]
+fn fill_run<const ROWS: usize>(
+    values: [&[f64; RUN]; ROWS],
+    errors: [&[f64; RUN]; ROWS],
+    (y, e): (&mut [f64; RUN], &mut [f32; RUN]),
+    element: &impl Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
+) {
+    for i in 0..RUN {
+        let (value, error) = element(
+            std::array::from_fn(|row| values[row][i]),
+            std::array::from_fn(|row| errors[row][i]),
+        );
+        y[i] = value;
+        e[i] = above(error);
     }
 }
 

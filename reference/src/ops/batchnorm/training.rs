@@ -5,7 +5,8 @@ use super::inference::inverse_root_change;
 use crate::arithmetic::FunctionErrors;
 use crate::estimate::{Estimate, round_up};
 use crate::ops::operand::Operand;
-use crate::ops::sums::SumBound;
+use crate::ops::sums::{SumBound, Term};
+use pulp::Simd;
 
 /// Up to this |mean|/σ the sum behind a mean grows as √M; beyond, as in constant channels, its
 /// roundings agree in sign and it grows as M.
@@ -54,28 +55,41 @@ pub(super) struct Statistics {
     pub overflows: bool,
 }
 
+/// x and |x|.
+#[derive(Clone, Copy)]
+struct WithMagnitude;
+
+impl Term<1, 2> for WithMagnitude {
+    #[inline(always)]
+    fn of<S: Simd>(self, simd: S, [x]: [S::f64s; 1]) -> [S::f64s; 2] {
+        [x, simd.abs_f64s(x)]
+    }
+}
+
+/// (x − mean)² and its square.
+#[derive(Clone, Copy)]
+struct Deviations {
+    mean: f64,
+}
+
+impl Term<1, 2> for Deviations {
+    #[inline(always)]
+    fn of<S: Simd>(self, simd: S, [x]: [S::f64s; 1]) -> [S::f64s; 2] {
+        let deviation = simd.sub_f64s(x, simd.splat_f64s(self.mean));
+        let square = simd.mul_f64s(deviation, deviation);
+        [square, simd.mul_f64s(square, square)]
+    }
+}
+
 impl Statistics {
     /// Two passes over channel `c` of x.
     pub fn of(bounds: &Bounds<'_>, shape: &Shape, x: &Operand<'_>, c: usize, eps: f64) -> Self {
         let values = x.value;
         let count = shape.count() as f64;
-        let [total, magnitude] = shape.sums(
-            c,
-            [values],
-            #[inline(always)]
-            |[x]| [x, x.abs()],
-        );
+        let [total, magnitude] = shape.sums(c, [values], WithMagnitude);
         let mean = total / count;
         let deviation = |i: usize| values[i] - mean;
-        let [squares, fourths] = shape.sums(
-            c,
-            [values],
-            #[inline(always)]
-            |[x]| {
-                let square = (x - mean) * (x - mean);
-                [square, square * square]
-            },
-        );
+        let [squares, fourths] = shape.sums(c, [values], Deviations { mean });
         let variance = squares / count;
         let fourth = fourths.sqrt();
         // Σx² = Σ(x − mean)² + M·mean².
@@ -149,16 +163,13 @@ impl Training<'_> {
             sum: self.bound,
             functions: self.functions,
         };
-        let statistics = self
-            .shape
-            .each_channel(|c| Statistics::of(&bounds, &self.shape, &self.x, c, self.epsilon));
+        let (statistics, mut y) = self.normalise(&bounds);
         let mut marked = self
             .shape
             .channels_with_alternatives(&[&self.x, &self.scale, &self.bias]);
         for (marked, channel) in marked.iter_mut().zip(&statistics) {
             *marked |= channel.overflows;
         }
-        let mut y = self.normalise(&bounds, &statistics);
         y.also = self.shape.whole_channels(&marked);
         let also = Shape::channel_values(&marked);
         let per_channel = |f: &dyn Fn(&Statistics) -> (f64, f64)| {
@@ -188,9 +199,11 @@ impl Training<'_> {
         })
     }
 
-    fn normalise(&self, bounds: &Bounds<'_>, statistics: &[Statistics]) -> Estimate {
-        self.shape.each_element([&self.x], |c| {
-            let channel = statistics[c];
+    /// The statistics of every channel, and y.
+    fn normalise(&self, bounds: &Bounds<'_>) -> (Vec<Statistics>, Estimate) {
+        let statistics = |c| Statistics::of(bounds, &self.shape, &self.x, c, self.epsilon);
+        let prepare = |c: usize, channel: &Statistics| {
+            let channel = *channel;
             let (scale, bias) = (self.scale.value[c], self.bias.value[c]);
             let (scale_error, bias_error) = (self.scale.error_at(c), self.bias.error_at(c));
             let factor = scale * channel.inverse;
@@ -206,7 +219,9 @@ impl Training<'_> {
                     + bias_error;
                 (y, rounding + carried)
             }
-        })
+        };
+        self.shape
+            .each_channel_and_element([&self.x], statistics, prepare)
     }
 
     /// `(1 − m)·previous + m·batch`, the variance unbiased unless the channel has one element.
