@@ -7,6 +7,8 @@ use crate::compare::{Judge, Sample};
 use crate::criterion::Criterion;
 use crate::dtype::{Element, LayoutError, with_element};
 use crate::estimate::Estimate;
+use crate::ops::sums::{Same, in_trees};
+use crate::parallel;
 use dnn_assay_graph::Tensor;
 use rayon::prelude::*;
 use std::fmt;
@@ -262,15 +264,22 @@ fn decoys<'a>(tensor: &Tensor, shape: &Shape, estimate: &Estimate) -> Vec<(Decoy
     decoys
 }
 
-/// Mean of the finite values, 0 if there are none; chunks of a fixed length, summed in order.
+/// Mean of the finite values, 0 if there are none; chunks of a fixed length, each a fixed tree, summed
+/// in order.
 fn mean(values: &[f64]) -> f64 {
-    let sums: Vec<(f64, usize)> = values
-        .par_chunks(CHUNK)
-        .map(|chunk| {
-            let finite = chunk.iter().filter(|value| value.is_finite());
-            finite.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1))
-        })
-        .collect();
+    let chunk = |chunk: &[f64]| -> (f64, usize) {
+        let [sum] = in_trees([chunk], Same);
+        if sum.is_finite() {
+            return (sum, chunk.len());
+        }
+        let finite = chunk.iter().filter(|value| value.is_finite());
+        finite.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1))
+    };
+    let sums: Vec<(f64, usize)> = if parallel::worthwhile(values.len() / 4) {
+        values.par_chunks(CHUNK).map(chunk).collect()
+    } else {
+        values.chunks(CHUNK).map(chunk).collect()
+    };
     let (sum, count) = sums
         .iter()
         .fold((0.0, 0), |(s, n), (sum, count)| (s + sum, n + count));
@@ -279,6 +288,19 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Elements per task.
 const CHUNK: usize = 1 << 13;
+
+/// Elements all over a tensor that are tried before the others are, one after another.
+const SPREAD: usize = 1 << 9;
+
+/// The place of the `i`-th of [`SPREAD`] elements of a tensor: one in each of as many stretches, now
+/// near its start, now near its end, so that no column or channel is missed for a period.
+fn spread(i: usize, len: usize) -> usize {
+    if len <= SPREAD {
+        return i;
+    }
+    let stretch = len / SPREAD;
+    i * stretch + i * 61 % stretch
+}
 
 struct Outcome {
     applicable: bool,
@@ -313,10 +335,15 @@ impl Trial<'_> {
             .map(move |i| i * CHUNK..len.min((i + 1) * CHUNK))
     }
 
-    /// Stops at the first element that differs and is rejected.
+    /// Stops at the first element that is found to differ and to be rejected; a decoy is accepted only
+    /// after every element has been judged.
     fn by_elements<E: Element>(&self) -> Outcome {
         let applicable = AtomicBool::new(false);
         let rejects = |index: usize| {
+            let values = &self.estimate.value;
+            if self.source.at(index, self.shape, values) == values[index] {
+                return false;
+            }
             let sample = self.sample::<E>(index);
             if sample.ulps == Some(0) || sample.rounded.is_nan() && sample.got.is_nan() {
                 return false;
@@ -324,10 +351,11 @@ impl Trial<'_> {
             applicable.store(true, Ordering::Relaxed);
             !self.judge.judge(index, &sample, self.estimate).accepted
         };
-        // Nearly every decoy falls in the first chunk; starting the threads would cost more.
-        let first = self.shape.len.min(CHUNK);
-        let rejected =
-            (0..first).any(rejects) || self.chunks().skip(1).any(|mut range| range.any(rejects));
+        // Nearly every decoy falls at once; starting the threads would cost more.
+        let len = self.shape.len;
+        let rejected = (0..SPREAD.min(len)).any(|i| rejects(spread(i, len)))
+            || (0..len.min(CHUNK)).any(rejects)
+            || self.chunks().skip(1).any(|mut range| range.any(rejects));
         Outcome {
             applicable: applicable.into_inner(),
             accepted: !rejected,
@@ -364,6 +392,7 @@ impl Trial<'_> {
 mod tests {
     use super::*;
     use dnn_assay_graph::DataType;
+    use proptest::prelude::*;
     use rstest::rstest;
 
     fn report(
@@ -447,5 +476,39 @@ mod tests {
         value[99_999] = 1.0;
         let text = report(DataType::Float, &[100_000], &value, 0.0, Criterion::Bound);
         assert!(text.ends_with("4 of 4 decoys rejected: strong"), "{text}");
+    }
+
+    proptest! {
+        /// Of a tensor that one element tells apart, every decoy that changes this element is
+        /// rejected, wherever it lies; one that changes it within its bound is accepted.
+        #[test]
+        fn a_single_element_decides(
+            len in 2usize..40_000,
+            at in any::<prop::sample::Index>(),
+            data_type in prop::sample::select(vec![DataType::Float, DataType::Half]),
+            wide in any::<bool>(),
+        ) {
+            let at = at.index(len);
+            let mut value = vec![0.0; len];
+            value[at] = 1.0;
+            let mut error = vec![0.0f32; len];
+            error[at] = if wide { 2.0 } else { 0.0 };
+            let tensor = Tensor::packed(1, "y", data_type, &[len as i64]);
+            let estimate = Estimate::new(value.into(), error.into());
+            let report = check(&tensor, &estimate, &Criterion::Bound).unwrap();
+            prop_assert!(report.applicable.contains(&Decoy::Zeros));
+            // A shift puts the 1 where there is no uncertainty; the others change nothing else.
+            for decoy in [Decoy::Zeros, Decoy::Scaled] {
+                prop_assert_eq!(report.accepted.contains(&decoy), wide, "{}", decoy);
+            }
+            prop_assert!(!report.accepted.contains(&Decoy::Shifted(0)));
+        }
+
+        /// The places that are tried first are places of the tensor.
+        #[test]
+        fn spread_places_lie_within(len in 1usize..1 << 40, i in 0..SPREAD) {
+            prop_assume!(i < len);
+            prop_assert!(spread(i, len) < len);
+        }
     }
 }

@@ -73,6 +73,24 @@ impl Judge {
         }
     }
 
+    /// The constants for elements that no special rule is about; `None` where a rule has something of
+    /// its own for every element.
+    pub(super) fn plain(&self) -> Option<Plain> {
+        let (wants_equal, wants_bits) = match self.criterion {
+            _ if !self.is_float => return None,
+            Criterion::Bound => (false, false),
+            Criterion::Exact(ZeroSign::Ignored) => (true, false),
+            Criterion::Exact(ZeroSign::Significant) => (true, true),
+            Criterion::Table { .. } | Criterion::Rms { .. } | Criterion::Ulp { .. } => return None,
+        };
+        Some(Plain {
+            roundoff: self.roundoff,
+            half_smallest: self.half_smallest,
+            wants_equal,
+            wants_bits,
+        })
+    }
+
     /// Judges element `index`.
     #[inline]
     pub(crate) fn judge(&self, index: usize, sample: &Sample, estimate: &Estimate) -> Judged {
@@ -110,7 +128,7 @@ impl Judge {
         let Sample {
             value, error, got, ..
         } = *sample;
-        let bound = error + self.roundoff * (value.abs() + error) + self.half_smallest;
+        let bound = bound(self.roundoff, self.half_smallest, value, error);
         let distance = (got - value).abs();
         if distance <= bound && distance.is_finite() && bound.is_finite() {
             let ratio = if distance == 0.0 {
@@ -244,6 +262,29 @@ impl Judge {
             ..by_bound
         }
     }
+}
+
+/// The bound's constants, and what a rule asks beyond it.
+pub(super) struct Plain {
+    roundoff: f64,
+    half_smallest: f64,
+    /// The rounded reference itself.
+    pub(super) wants_equal: bool,
+    /// Its bits.
+    pub(super) wants_bits: bool,
+}
+
+impl Plain {
+    /// The largest error that passes.
+    #[inline(always)]
+    pub(super) fn bound(&self, value: f64, error: f64) -> f64 {
+        bound(self.roundoff, self.half_smallest, value, error)
+    }
+}
+
+#[inline(always)]
+fn bound(roundoff: f64, half_smallest: f64, value: f64, error: f64) -> f64 {
+    error + roundoff * (value.abs() + error) + half_smallest
 }
 
 /// The smallest number of an integer type, and how many numbers it has; zeros for floats.

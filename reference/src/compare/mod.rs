@@ -1,6 +1,7 @@
 //! Compares what an engine wrote with an estimate: one pass over the output, every figure that a
 //! report needs, on a pass too.
 
+mod block;
 mod comparison;
 mod judge;
 mod pass;
@@ -13,5 +14,7 @@ pub use ulp::UlpHistogram;
 pub(crate) use judge::{Judge, Sample};
 pub(crate) use pass::rms_figure;
 
+#[cfg(test)]
+mod naive;
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,14 @@
 //! The logical order is cut into chunks of a fixed length. Each is folded by one thread, and the
 //! chunks are folded in order; so the figures have the same bits for any number of threads.
 
+use super::block::{BLOCK, Block};
 use super::comparison::{Comparison, Element as Located, Mismatch, Note};
-use super::judge::{Judge, Judged, Sample, Special};
+use super::judge::{Judge, Judged, Plain, Sample, Special};
 use super::ulp::UlpHistogram;
 use crate::criterion::Criterion;
-use crate::dtype::{Element, LayoutError, View, checked_view, with_element};
+use crate::dtype::{Element, LayoutError, View, checked_view, load_run, with_element};
 use crate::estimate::Estimate;
+use crate::parallel;
 use dnn_assay_graph::Tensor;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -87,6 +89,36 @@ struct Work<'a> {
     judge: &'a Judge,
 }
 
+impl Work<'_> {
+    /// What was written to these elements.
+    fn load<E: Element>(&self, elements: Range<usize>, got: &mut [f64]) {
+        let first = elements.start;
+        self.view.runs(elements, |run| {
+            let got = &mut got[run.logical.start - first..run.logical.end - first];
+            load_run::<E>(&self.got[run.start * E::SIZE..], run.stride, got);
+        });
+    }
+
+    /// The judgement of one element.
+    fn judged<E: Element>(&self, index: usize, got: f64) -> Kept {
+        let value = self.estimate.value[index];
+        let rounded = E::round(value);
+        let sample = Sample {
+            value,
+            error: f64::from(self.estimate.error[index]),
+            rounded,
+            got,
+            ulps: E::ulps(rounded, got),
+        };
+        let judged = self.judge.judge(index, &sample, self.estimate);
+        Kept {
+            index,
+            sample,
+            judged,
+        }
+    }
+}
+
 fn fold<E: Element>(work: &Work<'_>) -> Figures {
     let chunks = work.view.len().div_ceil(CHUNK);
     let chunk = |i: usize| {
@@ -139,28 +171,68 @@ struct Figures {
 impl Figures {
     fn of_chunk<E: Element>(work: &Work<'_>, range: Range<usize>) -> Self {
         let mut figures = Self::default();
-        work.view.runs(range, |run| {
-            let bytes = &work.got[run.start * E::SIZE..];
-            for (i, index) in run.logical.enumerate() {
-                let got = E::load(&bytes[i * run.stride * E::SIZE..]);
-                let value = work.estimate.value[index];
-                let rounded = E::round(value);
-                let sample = Sample {
-                    value,
-                    error: f64::from(work.estimate.error[index]),
-                    rounded,
-                    got,
-                    ulps: E::ulps(rounded, got),
-                };
-                let judged = work.judge.judge(index, &sample, work.estimate);
-                figures.add(Kept {
-                    index,
-                    sample,
-                    judged,
-                });
+        let mut block = Block::new();
+        let plain = work.judge.plain();
+        for start in range.clone().step_by(BLOCK) {
+            let elements = start..range.end.min(start + BLOCK);
+            work.load::<E>(elements.clone(), block.got_mut(elements.len()));
+            let done = plain
+                .as_ref()
+                .is_some_and(|plain| figures.add_block::<E>(work, start, &mut block, plain));
+            if !done {
+                for (index, &got) in elements.zip(block.got()) {
+                    figures.add(work.judged::<E>(index, got));
+                }
             }
-        });
+        }
         figures
+    }
+
+    /// Adds the elements from `start` on, unless one of them needs a rule of its own.
+    fn add_block<E: Element>(
+        &mut self,
+        work: &Work<'_>,
+        start: usize,
+        block: &mut Block,
+        plain: &Plain,
+    ) -> bool {
+        let elements = start..start + block.got().len();
+        let value = &work.estimate.value[elements.clone()];
+        let error = &work.estimate.error[elements.clone()];
+        let counts = &mut self.ulps.counts;
+        let found = parallel::vectorised(
+            #[inline(always)]
+            || {
+                let found = block.assess::<E>(plain, value, error)?;
+                if found.is_equal {
+                    counts[0] += value.len() as u64;
+                } else {
+                    block.histogram::<E>(counts);
+                }
+                Some(found)
+            },
+        );
+        let Some(found) = found else { return false };
+        self.compared += elements.len();
+        self.ratios += elements.len();
+        self.drifts += found.drifts;
+        self.zero_sign += found.zero_sign;
+        self.largest = self.largest.max(found.largest);
+        // Where all these are 0, adding them changes nothing.
+        if found.ratio > 0.0 || !found.is_equal {
+            block.add_to([
+                &mut self.ratio_squares,
+                &mut self.drift,
+                &mut self.drift_squares,
+                &mut self.difference_squares,
+            ]);
+        }
+        let is_worse = |worst: &Kept| worst.judged.accepted && found.ratio > worst.judged.ratio;
+        if self.worst.as_ref().is_none_or(is_worse) {
+            let at = block.first_with(found.ratio);
+            self.consider(work.judged::<E>(start + at, block.got()[at]));
+        }
+        true
     }
 
     #[inline]

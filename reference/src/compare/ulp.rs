@@ -14,14 +14,16 @@ pub struct UlpHistogram {
     pub counts: [u64; BINS],
 }
 
+/// The bin of a distance.
+#[inline(always)]
+pub(super) fn bin(ulps: u64) -> usize {
+    ((u64::BITS - ulps.leading_zeros()) as usize).min(BINS - 1)
+}
+
 impl UlpHistogram {
     /// Counts one element; `None` cannot be compared.
     pub(crate) fn add(&mut self, ulps: Option<u64>) {
-        let bin = match ulps {
-            Some(ulps) => (u64::BITS - ulps.leading_zeros()) as usize,
-            None => BINS - 1,
-        };
-        self.counts[bin.min(BINS - 1)] += 1;
+        self.counts[ulps.map_or(BINS - 1, bin)] += 1;
     }
 
     /// Adds another histogram.

@@ -116,24 +116,28 @@ fn load<E: Element>(view: &View, bytes: &[u8]) -> Array<f64> {
             let first = chunk * CHUNK;
             view.runs(first..first + values.len(), |run| {
                 let out = &mut values[run.logical.start - first..run.logical.end - first];
-                let bytes = &bytes[run.start * E::SIZE..];
-                if run.stride == 1 {
-                    parallel::vectorised(
-                        #[inline(always)]
-                        || {
-                            for (value, bytes) in out.iter_mut().zip(bytes.chunks_exact(E::SIZE)) {
-                                *value = E::load(bytes);
-                            }
-                        },
-                    );
-                } else {
-                    for (i, value) in out.iter_mut().enumerate() {
-                        *value = E::load(&bytes[i * run.stride * E::SIZE..]);
-                    }
-                }
+                load_run::<E>(&bytes[run.start * E::SIZE..], run.stride, out);
             });
         });
     values
+}
+
+/// Values that lie `stride` elements apart from the first byte on.
+pub(crate) fn load_run<E: Element>(bytes: &[u8], stride: usize, values: &mut [f64]) {
+    if stride == 1 {
+        parallel::vectorised(
+            #[inline(always)]
+            || {
+                for (value, bytes) in values.iter_mut().zip(bytes.chunks_exact(E::SIZE)) {
+                    *value = E::load(bytes);
+                }
+            },
+        );
+    } else {
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = E::load(&bytes[i * stride * E::SIZE..]);
+        }
+    }
 }
 
 fn store<E: Element>(view: &View, values: &[f64], bytes: &mut [u8]) {

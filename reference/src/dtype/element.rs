@@ -14,6 +14,12 @@ pub(crate) trait Element: Send + Sync {
     /// Of a NaN it means nothing.
     fn ordinal(value: f64) -> i64;
 
+    /// [`Self::ordinal`] of a finite value, in a form that a loop can do in vectors.
+    #[inline(always)]
+    fn finite_ordinal(value: f64) -> i64 {
+        Self::ordinal(value)
+    }
+
     /// Units in the last place between two values of the type; `None` with a NaN.
     #[inline]
     fn ulps(a: f64, b: f64) -> Option<u64> {
@@ -28,7 +34,7 @@ pub(crate) trait Element: Send + Sync {
 }
 
 /// The ordinal of a sign and the bits of a magnitude.
-#[inline]
+#[inline(always)]
 fn signed(value: f64, magnitude: u64) -> i64 {
     let magnitude = magnitude as i64;
     if value.is_sign_negative() {
@@ -91,7 +97,7 @@ macro_rules! native_element {
                 native as f64
             }
 
-            #[inline]
+            #[inline(always)]
             fn ordinal($value: f64) -> i64 {
                 $ordinal
             }
@@ -149,6 +155,11 @@ macro_rules! narrow_element {
                 let code = narrow::<$exponent_bits, $mantissa_bits>(value.abs());
                 signed(value, u64::from(code))
             }
+
+            #[inline(always)]
+            fn finite_ordinal(value: f64) -> i64 {
+                signed(value, finite_code::<$exponent_bits, $mantissa_bits>(value))
+            }
         }
     };
 }
@@ -204,6 +215,15 @@ fn round_shift(bits: u64, shift: u32) -> u64 {
     (bits + ((1u64 << (shift - 1)) - 1) + odd) >> shift
 }
 
+/// The code of a finite value's magnitude that the type holds: nothing has to be rounded.
+#[inline(always)]
+fn finite_code<const EXPONENT_BITS: u32, const MANTISSA_BITS: u32>(value: f64) -> u64 {
+    // The inverse of `widen`'s scale; what is below the normals becomes a subnormal of f64, whose
+    // significand is the code.
+    let scale = f64::from_bits(((1u64 << (EXPONENT_BITS - 1)) - 1) << 52);
+    (value.abs() * scale).to_bits() >> (52 - MANTISSA_BITS)
+}
+
 /// The value of a 16-bit code, exactly.
 #[inline(always)]
 fn widen<const EXPONENT_BITS: u32, const MANTISSA_BITS: u32>(code: u16) -> f64 {
@@ -243,10 +263,22 @@ mod tests {
             assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan());
             assert_eq!(ours.is_sign_negative(), theirs.is_sign_negative());
             let back = f16_code(ours);
+            if ours.is_finite() {
+                assert_eq!(F16::finite_ordinal(ours), F16::ordinal(ours), "{code:04x}");
+                assert_eq!(finite_code::<5, 10>(ours), u64::from(code & 0x7fff));
+            }
             assert!(back == code || f16::from_bits(code).is_nan() && back == code | 0x200);
             let (ours, theirs) = (widen::<8, 7>(code), bf16::from_bits(code).to_f64_const());
             assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan());
             let back = bf16_code(ours);
+            if ours.is_finite() {
+                assert_eq!(
+                    Bf16::finite_ordinal(ours),
+                    Bf16::ordinal(ours),
+                    "{code:04x}"
+                );
+                assert_eq!(finite_code::<8, 7>(ours), u64::from(code & 0x7fff));
+            }
             assert!(back == code || bf16::from_bits(code).is_nan() && back == code | 0x40);
         }
     }

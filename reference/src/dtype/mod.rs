@@ -14,6 +14,6 @@ pub use format::{
     supported, unit_roundoff,
 };
 
-pub(crate) use buffer::checked_view;
+pub(crate) use buffer::{checked_view, load_run};
 pub(crate) use element::{Element, with_element};
 pub(crate) use view::View;
