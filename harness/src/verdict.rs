@@ -71,6 +71,16 @@ pub enum FailKind {
     Leak,
 }
 
+impl FailKind {
+    /// Whether the outputs' values are wrong, and nothing else was found.
+    pub const fn is_of_values(self) -> bool {
+        matches!(
+            self,
+            Self::Numeric | Self::NotFinite | Self::Inexact | Self::UndeclaredTrait
+        )
+    }
+}
+
 /// Why a case was not run although it was planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

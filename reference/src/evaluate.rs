@@ -1,6 +1,11 @@
 //! Executes a graph: every node in order, a value and an uncertainty for every tensor.
 
+mod account;
+mod naive;
 mod nodes;
+
+pub use account::{Account, account};
+pub use naive::naive_f32;
 
 use crate::arithmetic::{Arithmetic, Precision};
 use crate::array::Array;
@@ -143,6 +148,15 @@ impl<'a> Run<'a> {
         arithmetic: &'a Arithmetic,
         wanted: Wanted,
     ) -> Result<Evaluation, EvalError> {
+        Ok(Self::executed(graph, inputs, arithmetic, wanted)?.evaluation)
+    }
+
+    fn executed(
+        graph: &'a Graph,
+        inputs: &'a Values,
+        arithmetic: &'a Arithmetic,
+        wanted: Wanted,
+    ) -> Result<Self, EvalError> {
         let mut run = Self {
             graph,
             inputs,
@@ -163,7 +177,7 @@ impl<'a> Run<'a> {
                 run.store(&at, uid, estimate)?;
             }
         }
-        Ok(run.evaluation)
+        Ok(run)
     }
 
     fn read_constants(&mut self) -> Result<(), EvalError> {
@@ -283,16 +297,16 @@ impl<'a> Run<'a> {
 
     fn node(&mut self, at: &At<'_>) -> Result<Written, EvalError> {
         match &at.node.attributes {
-            Attributes::ConvolutionFwd(conv) => self.fprop(at, conv),
-            Attributes::ConvolutionBwd(conv) => self.dgrad(at, conv),
-            Attributes::ConvolutionWrw(conv) => self.wgrad(at, conv),
             Attributes::Matmul(matmul) => self.matmul(at, matmul),
             Attributes::Pointwise(pointwise) => self.pointwise(at, pointwise),
             Attributes::BatchnormInference(norm) => self.inference(at, norm),
             Attributes::BatchnormInferenceVariance(norm) => self.inference_variance(at, norm),
             Attributes::Batchnorm(norm) => self.training(at, norm),
             Attributes::BatchnormBackward(norm) => self.norm_backward(at, norm),
-            other => Err(at.unsupported(format!("node kind {}", other.kind()))),
+            other => match nodes::seen(other) {
+                Some(seen) => self.convolution(at, &seen),
+                None => Err(at.unsupported(format!("node kind {}", other.kind()))),
+            },
         }
     }
 

@@ -20,6 +20,7 @@ mod last_term;
 mod memory;
 mod ops;
 mod parallel;
+pub mod sample;
 mod traits;
 
 pub use arithmetic::{Arithmetic, FunctionErrors};
@@ -27,7 +28,8 @@ pub use array::{Array, Number, release_memory};
 pub use compare::{Comparison, Element, Mismatch, Note, UlpHistogram, bounds, compare};
 pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};
-pub use evaluate::{EvalError, Evaluation, evaluate, evaluate_values};
-pub use last_term::{SumFigures, last_terms, sum_figures};
+pub use evaluate::{Account, EvalError, Evaluation, account, evaluate, evaluate_values, naive_f32};
+pub use last_term::last_terms;
 pub use memory::memory_bytes;
+pub use ops::account::Figure;
 pub use traits::{FFT, Trait, Traits, UnknownTrait, WINOGRAD};

@@ -28,6 +28,8 @@ pub enum Trait {
     OnePassVariance,
     /// Subnormals are flushed to zero.
     FlushDenormals,
+    /// Division and square root are not correctly rounded.
+    ApproxDivSqrt,
 }
 
 impl Trait {
@@ -42,6 +44,7 @@ impl Trait {
         (Self::Fft, "fft"),
         (Self::OnePassVariance, "one-pass-variance"),
         (Self::FlushDenormals, "flush-denormals"),
+        (Self::ApproxDivSqrt, "approx-div-sqrt"),
     ];
 
     /// The name in configuration files.
@@ -54,7 +57,7 @@ impl Trait {
     fn keeps_sums_exact(self) -> bool {
         matches!(
             self,
-            Self::Rn | Self::OnePassVariance | Self::FlushDenormals
+            Self::Rn | Self::OnePassVariance | Self::FlushDenormals | Self::ApproxDivSqrt
         )
     }
 
@@ -83,6 +86,14 @@ impl Trait {
             Self::Fft => arithmetic.transform = arithmetic.transform.max(FFT),
             Self::OnePassVariance => arithmetic.one_pass_variance = true,
             Self::FlushDenormals => arithmetic.flushes_denormals = true,
+            Self::ApproxDivSqrt => {
+                let functions = &mut arithmetic.functions;
+                functions.divide = functions.divide.max(APPROXIMATE_DIVIDE);
+                functions.sqrt = functions.sqrt.max(APPROXIMATE_SQRT);
+                // 1/√v by both.
+                let both = APPROXIMATE_DIVIDE + APPROXIMATE_SQRT;
+                functions.rsqrt = functions.rsqrt.max(both);
+            }
         }
     }
 
@@ -106,6 +117,13 @@ pub const WINOGRAD: f64 = 16.0;
 
 /// The same for a convolution by Fourier's transform: the largest ratio measured is 0.23.
 pub const FFT: f64 = 1.0;
+
+/// Errors in units of u of an f32 division and square root that need not be correctly rounded: 2.5 and
+/// 3 ulp (OpenCL C 3.0, table of relative errors of single precision), which clang's
+/// `-fno-hip-fp32-correctly-rounded-divide-sqrt` allows on AMD's GPUs; 1 ulp is at most 2 u.
+pub const APPROXIMATE_DIVIDE: f64 = 5.0;
+/// See [`APPROXIMATE_DIVIDE`].
+pub const APPROXIMATE_SQRT: f64 = 6.0;
 
 /// The traits that an engine declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! From files to graphs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,8 +28,8 @@ pub struct Bundle {
     pub seed: Option<u64>,
     /// The golden data hold for this architecture only.
     pub architecture: Option<String>,
-    /// Ranges of inputs that the metadata override, by uid.
-    pub ranges: Vec<String>,
+    /// Ranges of inputs that the metadata give, by uid.
+    pub ranges: BTreeMap<i64, [f64; 2]>,
     /// Engine and architecture that the support sidecar claims on Linux.
     pub claims: Vec<(String, String)>,
 }
@@ -259,7 +259,10 @@ fn with_metadata(
             first.unwrap_or_default()
         ));
     }
-    let ranges = metadata.get("inputs").and_then(Value::as_object);
+    let ranges = match metadata.get("inputs") {
+        None | Some(Value::Null) => BTreeMap::new(),
+        Some(inputs) => ranges(&graph, inputs)?,
+    };
     Ok(Bundle {
         name: name.to_owned(),
         graph,
@@ -270,11 +273,32 @@ fn with_metadata(
             .and_then(Value::as_str)
             .map(str::to_owned),
         claims: Vec::new(),
-        ranges: ranges
-            .into_iter()
-            .flat_map(|ranges| ranges.keys().cloned())
-            .collect(),
+        ranges,
     })
+}
+
+/// `inputs` of the metadata: a range for each uid.
+fn ranges(graph: &Graph, inputs: &Value) -> Result<BTreeMap<i64, [f64; 2]>, String> {
+    let inputs = inputs.as_object().ok_or("`inputs` is no object")?;
+    let mut ranges = BTreeMap::new();
+    for (uid, range) in inputs {
+        let number = uid.parse::<i64>();
+        let number = number.map_err(|_| format!("`inputs` has `{uid}`, which is no uid"))?;
+        if !graph.inputs().any(|tensor| tensor.uid == number) {
+            return Err(format!(
+                "`inputs` has {uid}, which is no input of the graph"
+            ));
+        }
+        let end = |name: &str| range.get(name).and_then(Value::as_f64);
+        let (Some(low), Some(high)) = (end("min"), end("max")) else {
+            return Err(format!("`inputs` of {uid} has no numbers `min` and `max`"));
+        };
+        if low > high {
+            return Err(format!("`inputs` of {uid}: {low} is above {high}"));
+        }
+        ranges.insert(number, [low, high]);
+    }
+    Ok(ranges)
 }
 
 /// The platform that claims are taken for.

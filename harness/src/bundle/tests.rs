@@ -289,6 +289,59 @@ fn a_graph_that_no_id_says_is_named_with_its_difference() {
 }
 
 #[test]
+fn ranges_of_inputs_become_those_of_the_case() {
+    let root = tempfile::tempdir().expect("a folder");
+    let sub = dnn_assay_graph::case::Case::parse_short("pointwise.sub/f32/nchw/n1-c2-i3x4");
+    let sub = sub.expect("a case");
+    let second = sub
+        .graph()
+        .expect("a graph")
+        .inputs()
+        .nth(1)
+        .map(|tensor| tensor.uid);
+    let (sub, second) = (sub.to_string(), second.expect("two inputs"));
+    for (name, id) in [("a", CONV), ("b", &sub), ("c", CONV), ("d", CONV)] {
+        write(&root.path().join(name), id, 1.0);
+    }
+    let put = |name: &str, inputs: &str| {
+        let text = format!(r#"{{"format_version": 1, "inputs": {inputs}}}"#);
+        std::fs::write(root.path().join(name), text).expect("a file");
+    };
+    put(
+        "a/Small.meta.json",
+        r#"{"1": {"min": -10, "max": 10}, "2": {"min": 0, "max": 0.5}}"#,
+    );
+    let range = format!(r#"{{"{second}": {{"min": 3, "max": 4}}}}"#);
+    put("b/Small.meta.json", &range);
+    put("c/Small.meta.json", r#"{"3": {"min": 0, "max": 1}}"#);
+    put("d/Small.meta.json", r#"{"1": {"min": 2, "max": 1}}"#);
+    let found = find(root.path()).expect("bundles");
+    let imported = import(load(root.path(), &found));
+    let broken: Vec<&str> = imported.broken.iter().map(|b| b.text.as_str()).collect();
+    assert_eq!((imported.taken, broken.len()), (2, 2), "{imported:?}");
+    assert!(broken[0].contains("3, which is no input"), "{broken:?}");
+    assert!(broken[1].contains("2 is above 1"), "{broken:?}");
+    let suite = crate::yaml::Source::new("suite.yaml", imported.suite("x"));
+    let suite = crate::suite::load_source(suite).expect("a suite");
+    let conv = suite
+        .cases
+        .iter()
+        .find(|case| case.id != sub)
+        .expect("a convolution");
+    assert_eq!(
+        (conv.ranges["x"], conv.ranges["w"]),
+        ([-10.0, 10.0], [0.0, 0.5])
+    );
+    let other = suite
+        .cases
+        .iter()
+        .find(|case| case.id == sub)
+        .expect("a subtraction");
+    assert_eq!(other.ranges.values().collect::<Vec<_>>(), [&[3.0, 4.0]]);
+    assert_eq!(other.ranges.len(), 1);
+}
+
+#[test]
 fn sidecars_become_claims_and_ranges_are_named() {
     let root = tempfile::tempdir().expect("a folder");
     for name in ["a", "b", "c"] {
@@ -308,12 +361,14 @@ fn sidecars_become_claims_and_ranges_are_named() {
     let found = find(root.path()).expect("bundles");
     let imported = import(load(root.path(), &found));
     let id = Case::parse_short(CONV).expect("a case").to_string();
-    assert_eq!(imported.cases.iter().collect::<Vec<_>>(), [&id]);
+    assert_eq!(imported.cases.keys().collect::<Vec<_>>(), [&id]);
     let claims: Vec<_> = imported.claims.keys().cloned().collect();
     assert_eq!(claims, [("E".to_owned(), "gfx942".to_owned())]);
     assert_eq!((imported.left.len(), imported.broken.len()), (1, 1));
     assert!(
-        imported.left[0].text.contains("ranges for the inputs 1"),
+        imported.left[0]
+            .text
+            .contains("with other ranges of inputs"),
         "{imported:?}"
     );
     assert!(

@@ -105,6 +105,8 @@ pub enum DevCommand {
     Calibrate(super::calibrate::CalibrateArgs),
     /// Show the symbol versions that files ask for, and hold them to a ceiling
     Versions(super::versions::VersionsArgs),
+    /// Hold what `list` says of time and memory against what runs took
+    Tiers(super::tiers::TiersArgs),
 }
 
 /// Arguments of `dev power`.
@@ -171,6 +173,14 @@ pub struct RunArgs {
     /// Rule of judgement
     #[arg(long, value_enum, default_value_t = CriterionName::Bound)]
     pub criterion: CriterionName,
+    /// Judge cases whose outputs have more than N elements by samples: N elements at random, those
+    /// at corners, edges and tile borders, and sums over channels; how likely which fault is missed
+    /// is told
+    #[arg(long, value_name = "N")]
+    pub sample: Option<std::num::NonZeroU32>,
+    /// Input that is uniform between two numbers of its own, with the fill `uni`; may be repeated
+    #[arg(long, value_name = "TENSOR=LOW..HIGH", value_parser = parse_range)]
+    pub range: Vec<(String, [f64; 2])>,
     /// Traits that every engine under test is taken to declare, such as rn or f16; may be repeated
     #[arg(long = "trait", value_name = "TRAIT")]
     pub traits: Vec<String>,
@@ -205,6 +215,19 @@ pub struct RunArgs {
     /// What to write.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// `x=-2..2`.
+fn parse_range(text: &str) -> Result<(String, [f64; 2]), String> {
+    let wrong = || format!("`{text}` is no TENSOR=LOW..HIGH, as in x=-2..2");
+    let (name, range) = text.split_once('=').ok_or_else(wrong)?;
+    let (low, high) = range.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
+    let range = [number(low)?, number(high)?];
+    if name.is_empty() || range[0] > range[1] || !(range[1] - range[0]).is_finite() {
+        return Err(wrong());
+    }
+    Ok((name.to_owned(), range))
 }
 
 /// What a run is held to beside its bounds.

@@ -17,6 +17,7 @@ pub fn dev(command: &DevCommand) -> Result<Exit, Error> {
     match command {
         DevCommand::Power(args) => power(args),
         DevCommand::Calibrate(args) => super::calibrate::calibrate(args),
+        DevCommand::Tiers(args) => super::tiers::tiers(args),
         DevCommand::Versions(args) => super::versions::versions(args),
     }
 }

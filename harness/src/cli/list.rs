@@ -76,6 +76,9 @@ pub fn list(args: &ListArgs) -> Result<Exit, Error> {
     }
 }
 
+/// Bytes of a judgement by samples beside the buffers: operands of the sums, mostly.
+const SAMPLED: f64 = 256.0 * 1024.0 * 1024.0;
+
 /// Cores that the times of tiers are for.
 const CORES: f64 = 2.0;
 
@@ -103,6 +106,27 @@ fn tier_line(out: &mut dyn Write, name: &str, tier: &Tier) -> std::io::Result<()
         tier.reference_seconds / CORES,
         tier.largest_memory_bytes / f64::from(1 << 20),
     )
+}
+
+/// What is said of some cases: seconds on two cores, and bytes of the largest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Statement {
+    /// Seconds on two cores.
+    pub seconds: f64,
+    /// Bytes that the largest case needs.
+    pub bytes: f64,
+}
+
+/// The statement of all cases of a suite together.
+pub fn statement(suite: &Suite) -> Statement {
+    let listing = listing(suite);
+    let tiers = || listing.tiers.values();
+    Statement {
+        seconds: tiers().map(|tier| tier.reference_seconds).sum::<f64>() / CORES,
+        bytes: tiers()
+            .map(|tier| tier.largest_memory_bytes)
+            .fold(0.0, f64::max),
+    }
 }
 
 fn listing(suite: &Suite) -> Listing<'_> {
@@ -136,6 +160,10 @@ fn entry(case: &SuiteCase) -> Entry<'_> {
         tags: &case.tags,
         flops: work.flops,
         reference_seconds: CASE_OVERHEAD + work.flops / REFERENCE_RATE,
-        memory_bytes: work.bytes + case.case.graph().map_or(0.0, |graph| memory_bytes(&graph)),
+        memory_bytes: match case.sample {
+            // What was written to the inputs and what was read of the outputs is kept beside them.
+            Some(_) => 2.0 * work.bytes + SAMPLED,
+            None => work.bytes + case.case.graph().map_or(0.0, |graph| memory_bytes(&graph)),
+        },
     }
 }

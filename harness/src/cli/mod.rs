@@ -23,6 +23,7 @@ mod reports;
 mod run;
 mod select;
 mod shrink;
+mod tiers;
 mod traits;
 mod versions;
 

@@ -273,11 +273,22 @@ fn finish(
         time: Some(jiff::Timestamp::now().to_string()),
         seconds: Some(context.stop.elapsed().as_secs_f64()),
         counts: counts(&journal),
+        peak_memory: peak_memory(),
         exit: Some(exit.code()),
         interrupted: context.stop.interrupted(),
     }))?;
     let journal = journal::read(&path).map_err(Error::infrastructure)?;
     Ok(Finished { exit, journal })
+}
+
+/// The most memory that this process held, bytes, as Linux says.
+fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes = line.split_whitespace().next()?.parse::<u64>().ok()?;
+    Some(kibibytes * 1024)
 }
 
 fn counts(journal: &Journal) -> std::collections::BTreeMap<String, u64> {

@@ -1,6 +1,7 @@
 //! The form of a dump: three files in a folder.
 
 use dnn_assay_graph::{DataType, Tensor};
+use dnn_assay_reference::Criterion;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,57 @@ pub struct Manifest {
     pub end: CaseEnd,
     /// What [`TENSORS_FILE`] holds.
     pub tensors: Vec<TensorEntry>,
+    /// Outputs that an override given with `--expect` judged, instead of the run's criterion.
+    #[serde(default)]
+    pub overridden: Vec<Overridden>,
+}
+
+/// An output that an override judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overridden {
+    /// Name of the output.
+    pub tensor: String,
+    /// The criterion with its numbers.
+    pub rule: OverriddenRule,
+    /// The entries that ask for it.
+    pub because: String,
+}
+
+/// A criterion that an override may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "criterion", rename_all = "kebab-case")]
+pub enum OverriddenRule {
+    /// `|got - y| <= atol + rtol·|y|`.
+    Table {
+        /// Absolute tolerance.
+        atol: f64,
+        /// Relative tolerance.
+        rtol: f64,
+    },
+    /// Relative root mean square.
+    Rms {
+        /// The largest figure that passes.
+        threshold: f64,
+    },
+}
+
+impl OverriddenRule {
+    /// Of a criterion; `None` for one that no override asks for.
+    pub fn of(criterion: Criterion) -> Option<Self> {
+        match criterion {
+            Criterion::Table { atol, rtol } => Some(Self::Table { atol, rtol }),
+            Criterion::Rms { threshold } => Some(Self::Rms { threshold }),
+            _ => None,
+        }
+    }
+
+    /// The criterion.
+    pub fn criterion(self) -> Criterion {
+        match self {
+            Self::Table { atol, rtol } => Criterion::Table { atol, rtol },
+            Self::Rms { threshold } => Criterion::Rms { threshold },
+        }
+    }
 }
 
 /// A tensor of [`TENSORS_FILE`].

@@ -9,7 +9,10 @@ mod replay;
 mod write;
 
 pub use elements::offsets;
-pub use file::{DUMP_FILE, GRAPH_FILE, Manifest, Part, SCHEMA, TENSORS_FILE, TensorEntry};
+pub use file::{
+    DUMP_FILE, GRAPH_FILE, Manifest, Overridden, OverriddenRule, Part, SCHEMA, TENSORS_FILE,
+    TensorEntry,
+};
 pub use read::{Dump, ReadError, find, read};
 pub use replay::{ReplayError, exit_of, replay};
 pub use write::{Dumper, Failed, MOST_DUMPS, WriteError};

@@ -58,7 +58,8 @@ pub fn replay(dump: &Dump) -> Result<Journal, ReplayError> {
     if end.criterion != recorded.criterion {
         let name = |criterion: &Option<String>| criterion.clone().unwrap_or_default();
         remarks.push(format!(
-            "the run judged it by {}, as an override given with --expect asks, and this by {}",
+            "the run judged it by {}, as an override given with --expect asks, and this by {}: the \
+             dump is of a version that kept no overrides",
             name(&recorded.criterion),
             name(&end.criterion)
         ));
@@ -107,12 +108,17 @@ fn rules(dump: &Dump) -> Result<Rules, ReplayError> {
     let criterion =
         CriterionName::from_str(name, true).map_err(|_| ReplayError::Criterion(name.to_owned()))?;
     let tables = |problem: Box<crate::yaml::Problem>| ReplayError::Tables(problem.render(false));
-    Ok(Rules::new(
+    let rules = Rules::new(
         criterion,
         &parse_traits(&dump.manifest.end.traits)?,
         Tolerances::embedded().map_err(tables)?,
         Allowances::embedded().map_err(tables)?,
-    ))
+    );
+    let overridden = dump.manifest.overridden.iter();
+    Ok(rules.with_recorded(overridden.map(|known| {
+        let ruling = (known.rule.criterion(), known.because.clone());
+        (known.tensor.clone(), ruling)
+    })))
 }
 
 fn snapshot(dump: &Dump) -> Snapshot {

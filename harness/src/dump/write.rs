@@ -14,7 +14,8 @@ use safetensors::tensor::TensorView;
 
 use super::elements::pack;
 use super::file::{
-    DUMP_FILE, GRAPH_FILE, Manifest, Part, SCHEMA, TENSORS_FILE, TensorEntry, key, safetensors_type,
+    DUMP_FILE, GRAPH_FILE, Manifest, Overridden, OverriddenRule, Part, SCHEMA, TENSORS_FILE,
+    TensorEntry, key, safetensors_type,
 };
 use crate::journal::{CaseEnd, PluginRecord, RunStart};
 
@@ -43,6 +44,8 @@ pub struct Failed<'a> {
     pub evaluation: Option<&'a Evaluation>,
     /// The rule of each output by uid.
     pub criterion: &'a dyn Fn(&Tensor) -> Criterion,
+    /// The rule of an output that an override asks for, and which entries do.
+    pub overridden: &'a dyn Fn(&Tensor) -> Option<(Criterion, String)>,
     /// The memory after the case, where it came so far.
     pub snapshot: Option<&'a Snapshot>,
 }
@@ -115,6 +118,7 @@ impl Dumper {
             plugin: self.plugin(end.plugin),
             end: end.clone(),
             tensors: entries.collect(),
+            overridden: overridden(failed),
         };
         let put = |name: &str, text: &str| {
             let path = folder.join(name);
@@ -133,6 +137,20 @@ impl Dumper {
         let plugin = plugins.iter().find(|plugin| plugin.plugin == index);
         plugin.cloned().unwrap_or_default()
     }
+}
+
+/// The outputs that overrides judged.
+fn overridden(failed: &Failed<'_>) -> Vec<Overridden> {
+    let outputs = failed.graph.outputs();
+    let judged = outputs.filter_map(|tensor| {
+        let (criterion, because) = (failed.overridden)(tensor)?;
+        Some(Overridden {
+            tensor: tensor.name.clone(),
+            rule: OverriddenRule::of(criterion)?,
+            because,
+        })
+    });
+    judged.collect()
 }
 
 fn at(path: &Path, source: io::Error) -> WriteError {

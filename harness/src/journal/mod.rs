@@ -5,6 +5,7 @@ mod forms;
 mod journal_file;
 mod reader;
 mod record;
+mod sampled;
 mod summary;
 mod writer;
 
@@ -14,6 +15,7 @@ pub use record::{
     CaseEnd, CaseStart, DeviceIdentity, EngineRecord, Host, Infra, InfraKind, MismatchGeometry,
     PluginError, PluginRecord, Record, RunEnd, RunStart, SCHEMA, Shard, Times, UnitKey, Worst,
 };
+pub use sampled::{Miss, SampledRecord, SumsRecord};
 pub use summary::{DecoyCount, Slow, Summary, WorstMargin};
 pub use writer::JournalWriter;
 

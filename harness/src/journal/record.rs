@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::forms;
+use super::sampled::SampledRecord;
 use crate::verdict::{Depth, Phase, Verdict};
 
 /// The schema's number, in `run-start`.
@@ -246,6 +247,9 @@ pub struct CaseEnd {
     /// Knobs that were set.
     #[serde(default)]
     pub knobs: BTreeMap<String, String>,
+    /// Inputs by name that were drawn between two numbers of their own, as the suite says.
+    #[serde(default)]
+    pub ranges: BTreeMap<String, [f64; 2]>,
     /// The criterion that judged: `bound`, `exact`, `table`, `rms`.
     #[serde(default)]
     pub criterion: Option<String>,
@@ -261,12 +265,16 @@ pub struct CaseEnd {
     /// Signed bias in standard errors.
     #[serde(default, with = "forms::optional_float")]
     pub bias_z: Option<f64>,
-    /// Elements compared over all outputs: all that there are.
+    /// Elements compared over all outputs: all that there are, unless `sampled` says otherwise.
     #[serde(default)]
     pub compared: Option<u64>,
     /// Elements outside the bound.
     #[serde(default)]
     pub mismatched: Option<u64>,
+    /// Of a judgement by samples: out of how many elements, and what it may have missed. `null`
+    /// where all elements were compared.
+    #[serde(default)]
+    pub sampled: Option<SampledRecord>,
     /// The element nearest to its bound, or farthest beyond it.
     #[serde(default)]
     pub worst: Option<Worst>,
@@ -340,6 +348,9 @@ pub struct Worst {
     /// What the reference says.
     #[serde(with = "forms::float")]
     pub expected: f64,
+    /// What a plain f32 loop gives, for failures.
+    #[serde(with = "forms::optional_float")]
+    pub naive: Option<f64>,
     /// What the engine gave.
     #[serde(with = "forms::float")]
     pub got: f64,
@@ -445,6 +456,8 @@ pub struct RunEnd {
     pub seconds: Option<f64>,
     /// Units by verdict name.
     pub counts: BTreeMap<String, u64>,
+    /// The most main memory that the run's own process held, bytes; the plugin's workers not counted.
+    pub peak_memory: Option<u64>,
     /// Exit code.
     pub exit: Option<u8>,
     /// Whether the run was interrupted.
@@ -500,6 +513,7 @@ impl CaseEnd {
             phase: None,
             depth: Depth::None,
             knobs: BTreeMap::new(),
+            ranges: BTreeMap::new(),
             criterion: None,
             traits: Vec::new(),
             margin: None,
@@ -507,6 +521,7 @@ impl CaseEnd {
             bias_z: None,
             compared: None,
             mismatched: None,
+            sampled: None,
             worst: None,
             geometry: None,
             ulps: Vec::new(),

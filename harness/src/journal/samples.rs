@@ -102,6 +102,7 @@ pub fn failed() -> CaseEnd {
         index: 1019,
         coordinates: vec![1, 0, 5, 9],
         expected: -1.375,
+        naive: None,
         got: f64::NAN,
         bound: 0.0009765625,
         ulps: None,

@@ -17,6 +17,8 @@ pub struct Summary {
     pub reported: u64,
     /// Judged, and found right or wrong.
     pub verified: u64,
+    /// Of those, judged by samples: not every element was compared.
+    pub sampled: u64,
     /// Units that are planned and have no verdict.
     pub missing: u64,
     /// Units by verdict name.
@@ -107,6 +109,8 @@ impl Summary {
             let ms: f64 = unit.attempts.iter().map(|end| total_ms(end)).sum();
             summary.note_slow(&unit.key, ms);
             if let Some(end) = last {
+                let by_samples = unit.verdict.is_verified() && end.sampled.is_some();
+                summary.sampled += u64::from(by_samples);
                 summary.note_decoys(end);
             }
             if let (Verdict::Pass, Some(end)) = (&unit.verdict, last) {

@@ -9,6 +9,7 @@ mod geometry;
 mod memory;
 mod repeats;
 mod rules;
+mod sampled;
 mod separating;
 mod undeclared;
 mod values;
@@ -18,6 +19,7 @@ pub use declared::{Declared, ScopeEntry, TraitEntry, Unit};
 pub use memory::{is_suspicious, judge_memory};
 pub use repeats::judge_repeats;
 pub use rules::{Rules, WEAK_ALLOWED, exactness_note};
+pub use sampled::{SampledValues, Sampling, judge_samples};
 pub use separating::separating_cases;
 pub use values::{Values, judge_values};
 

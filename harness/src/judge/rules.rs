@@ -1,5 +1,6 @@
 //! The rule of judgement of a run: criterion, arithmetic, tables, declared traits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,6 +37,8 @@ pub struct Rules {
     pub allowances: Arc<Allowances>,
     /// Criteria for some cases, of hipDNN's own test configuration.
     pub overrides: Arc<Overrides>,
+    /// Criteria by the name of the output that overrides asked for when a dump was written.
+    recorded: Arc<BTreeMap<String, (Criterion, String)>>,
     /// The unit's case, by which an override is found.
     case: Option<String>,
     /// What is declared for which units.
@@ -76,6 +79,7 @@ impl Rules {
             tolerances: Arc::new(tolerances),
             allowances: Arc::new(allowances),
             overrides: Arc::default(),
+            recorded: Arc::default(),
             case: None,
             declared: Arc::new(declared),
             scope: None,
@@ -87,7 +91,19 @@ impl Rules {
     #[must_use]
     pub fn without_names(self) -> Self {
         Self {
-            diagnosed: Arc::new(AtomicUsize::new(MOST_DIAGNOSED)),
+            diagnosed: Arc::new(AtomicUsize::new(MOST_DIAGNOSED + 1)),
+            ..self
+        }
+    }
+
+    /// The same rules for a dump of a case of which overrides judged these outputs.
+    #[must_use]
+    pub fn with_recorded(
+        self,
+        recorded: impl Iterator<Item = (String, (Criterion, String))>,
+    ) -> Self {
+        Self {
+            recorded: Arc::new(recorded.collect()),
             ..self
         }
     }
@@ -124,6 +140,11 @@ impl Rules {
         let scope = self.scope.as_ref();
         let scope = scope.map_or_else(String::new, |scope| format!(", {scope}"));
         format!("- {{trait: {which}{scope}, reason: why the engine computes so}}")
+    }
+
+    /// Whether failures are still looked into.
+    pub fn names_faults(&self) -> bool {
+        self.diagnosed.load(Ordering::Relaxed) <= MOST_DIAGNOSED
     }
 
     /// Whether one more failure is diagnosed.
@@ -168,6 +189,9 @@ impl Rules {
         if !matches!(self.name, CriterionName::Bound | CriterionName::Table) {
             return None;
         }
+        if let Some(recorded) = self.recorded.get(&output.name) {
+            return Some(recorded.clone());
+        }
         let ruling = self.overrides.ruling(self.case.as_deref()?, &output.name)?;
         let dtype = output.data_type;
         let criterion = match ruling.validator {
@@ -190,7 +214,9 @@ impl Rules {
         let outputs = graph.outputs();
         let overridden = outputs.filter_map(|output| {
             let (criterion, because) = self.overridden(graph, output)?;
-            self.overrides.count(self.case.as_deref()?, &output.name);
+            if let Some(case) = &self.case {
+                self.overrides.count(case, &output.name);
+            }
             Some(format!(
                 "{} is judged by {criterion}, because of {because}",
                 output.name

@@ -1,7 +1,7 @@
 //! Whether a trait that the engine does not declare explains a failure.
 
 use dnn_assay_device::Snapshot;
-use dnn_assay_graph::{Attributes, DataType, Graph};
+use dnn_assay_graph::{Attributes, DataType, Graph, PointwiseMode};
 use dnn_assay_reference::{
     Comparison, Criterion, Evaluation, Trait, Traits, Values as Inputs, compare, evaluate,
 };
@@ -24,6 +24,15 @@ pub struct Failed<'a> {
     pub named: &'a [String],
 }
 
+/// What came of trying traits.
+#[derive(Default)]
+pub struct Trials {
+    /// Those that were tried, in order.
+    pub tried: Vec<Trait>,
+    /// The one that explains the failure.
+    pub found: Option<Explanation>,
+}
+
 /// A trait that explains a failure.
 pub struct Explanation {
     /// The trait.
@@ -35,8 +44,9 @@ pub struct Explanation {
 /// The order in which traits are tried where nothing is named: what widens the bound least comes
 /// first. Narrow accumulators are not among them: nearly anything lies inside their bounds, so they
 /// count only where the errors themselves have named them.
-const ORDER: [Trait; 6] = [
+const ORDER: [Trait; 7] = [
     Trait::FlushDenormals,
+    Trait::ApproxDivSqrt,
     Trait::Xf32,
     Trait::OnePassVariance,
     Trait::Rz,
@@ -54,20 +64,29 @@ const DRIFT: f64 = -8.0;
 /// Work up to which a failure is looked at: the reference is computed once for each trait.
 const MOST_FLOPS: f64 = 4e8;
 
-/// The first trait under which every output is accepted; `None` where a fault is named that is no
-/// trait, or where none explains it.
-pub fn explanation(failed: &Failed<'_>) -> Option<Explanation> {
+/// The first trait under which every output is accepted. None is tried where a fault is named that is
+/// no trait.
+pub fn explanation(failed: &Failed<'_>) -> Trials {
     let named: Vec<Option<Trait>> = failed.named.iter().map(|id| of(id)).collect();
     // A named fault that is no trait says more than a wider bound.
     if named.first().is_some_and(Option::is_none) || too_large(failed.graph) {
-        return None;
+        return Trials::default();
     }
     let preferred = named.iter().copied().flatten();
     let others = ORDER.into_iter().filter(|_| named.is_empty());
-    preferred
-        .chain(others)
-        .filter(|which| !failed.rules.traits.has(*which) && applies(*which, failed.graph))
-        .find_map(|which| try_trait(failed, which))
+    let mut trials = Trials::default();
+    for which in preferred.chain(others) {
+        let is_new = !failed.rules.traits.has(which) && applies(which, failed.graph);
+        if !is_new || !is_believable(which, &failed.comparisons) {
+            continue;
+        }
+        trials.tried.push(which);
+        trials.found = try_trait(failed, which);
+        if trials.found.is_some() {
+            break;
+        }
+    }
+    trials
 }
 
 fn of(id: &str) -> Option<Trait> {
@@ -75,9 +94,6 @@ fn of(id: &str) -> Option<Trait> {
 }
 
 fn try_trait(failed: &Failed<'_>, which: Trait) -> Option<Explanation> {
-    if !is_believable(which, &failed.comparisons) {
-        return None;
-    }
     let traits: Traits = failed.rules.traits.with(which);
     let rules = failed.rules.with_traits(traits);
     let evaluation = evaluate(failed.graph, failed.inputs, &rules.arithmetic).ok()?;
@@ -107,6 +123,29 @@ fn applies(which: Trait, graph: &Graph) -> bool {
         Trait::Xf32 => products && types(DataType::Float),
         Trait::Winograd | Trait::Fft => any(is_convolution),
         Trait::OnePassVariance => any(has_statistics),
+        Trait::ApproxDivSqrt => any(divides),
+    }
+}
+
+/// Whether the textbook formula of an operation divides or takes a root.
+fn divides(attributes: &Attributes) -> bool {
+    use PointwiseMode::{
+        Div, Reciprocal, Rsqrt, SigmoidBwd, SigmoidFwd, SoftplusBwd, Sqrt, SwishBwd, SwishFwd,
+    };
+    match attributes {
+        Attributes::Pointwise(table) => matches!(
+            table.operation,
+            Div | Reciprocal
+                | Rsqrt
+                | SigmoidBwd
+                | SigmoidFwd
+                | SoftplusBwd
+                | Sqrt
+                | SwishBwd
+                | SwishFwd
+        ),
+        Attributes::BatchnormInferenceVariance(_) => true,
+        other => has_statistics(other),
     }
 }
 
@@ -135,7 +174,11 @@ fn is_believable(which: Trait, comparisons: &[&Comparison]) -> bool {
         Trait::F16 | Trait::Bf16Partials | Trait::Xf32 => share >= WRONG_SHARE,
         Trait::Rz => failing.clone().all(|c| c.bias_z <= DRIFT),
         // Their bounds are tight enough to be evidence by themselves.
-        Trait::FlushDenormals | Trait::OnePassVariance | Trait::Winograd | Trait::Fft => true,
+        Trait::FlushDenormals
+        | Trait::ApproxDivSqrt
+        | Trait::OnePassVariance
+        | Trait::Winograd
+        | Trait::Fft => true,
         Trait::Rn => false,
     }
 }

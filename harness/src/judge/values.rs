@@ -6,13 +6,14 @@ use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::{Graph, Tensor};
 use dnn_assay_reference::dtype::LayoutError;
 use dnn_assay_reference::exact::Exactness;
+use dnn_assay_reference::sample::Source;
 use dnn_assay_reference::{
     Comparison, Criterion, Element, Estimate, Evaluation, Mismatch, Trait, UlpHistogram,
-    Values as Inputs, compare, decoys, last_terms,
+    Values as Inputs, compare, decoys, last_terms, naive_f32,
 };
 
 use super::diagnosis::{self, Named, Suspicious};
-use super::undeclared::{Explanation, Failed, explanation};
+use super::undeclared::{Explanation, Failed, Trials, explanation};
 use super::{Finding, Rules, bias, exactness_note, geometry};
 use crate::cli::args::CriterionName;
 use crate::journal::{CaseEnd, MismatchGeometry, Worst};
@@ -88,13 +89,18 @@ pub fn judge_values(
         evaluation,
         rules,
     };
+    if let Some(worst) = &mut values.worst {
+        worst.naive = naive(graph, inputs, worst);
+    }
     let seen = outputs
         .iter()
         .map(|o| (o.tensor.uid, o.bytes, o.comparison.criterion));
     let Named { ids, notes } = diagnosis::name(&suspicious, seen);
     values.diagnosis = ids;
     values.notes.extend(notes);
-    if rules.name == CriterionName::Bound {
+    // Traits widen the bound: they say nothing of what another criterion rejects.
+    let by_bound = |output: &Output<'_>| rules.overridden(graph, output.tensor).is_none();
+    if rules.name == CriterionName::Bound && outputs.iter().all(by_bound) {
         case.under_traits(values, &outputs)
     } else {
         Ok(values)
@@ -157,7 +163,13 @@ impl<'a> Judged<'a> {
             comparisons: outputs.iter().map(|output| &output.comparison).collect(),
             named: &values.diagnosis,
         };
-        let Some(Explanation { which, evaluation }) = explanation(&failed) else {
+        let Trials { tried, found } = explanation(&failed);
+        let Some(Explanation { which, evaluation }) = found else {
+            let tried: Vec<&str> = tried.iter().map(|which| which.name()).collect();
+            if !tried.is_empty() {
+                let note = format!("no trait explains it; tried: {}", tried.join(", "));
+                values.notes.push(note);
+            }
             return Ok(values);
         };
         if which == Trait::FlushDenormals && self.fill == Fill::Special {
@@ -266,9 +278,14 @@ fn combine(outputs: &[Output<'_>], exactness: Option<&Exactness>) -> Values {
 /// Elements of all outputs by distance in units in the last place, up to the last bin that is not
 /// empty.
 fn histogram(outputs: &[Output<'_>]) -> Vec<u64> {
+    histogram_of(outputs.iter().map(|output| &output.comparison))
+}
+
+/// As [`histogram`], of comparisons.
+pub(super) fn histogram_of<'c>(comparisons: impl Iterator<Item = &'c Comparison>) -> Vec<u64> {
     let mut all = UlpHistogram::default();
-    for output in outputs {
-        all.merge(&output.comparison.ulps);
+    for comparison in comparisons {
+        all.merge(&comparison.ulps);
     }
     let used = all.counts.iter().rposition(|&n| n > 0).map_or(0, |i| i + 1);
     all.counts[..used].to_vec()
@@ -333,6 +350,11 @@ fn failure_text(output: &Output<'_>) -> String {
 }
 
 fn worst(output: &Output<'_>) -> Option<Worst> {
+    worst_of(output.tensor, &output.comparison)
+}
+
+/// The element nearest to its bound, or farthest beyond it.
+pub(super) fn worst_of(tensor: &Tensor, comparison: &Comparison) -> Option<Worst> {
     let Element {
         index,
         coordinates,
@@ -341,19 +363,26 @@ fn worst(output: &Output<'_>) -> Option<Worst> {
         bound,
         ulps,
         ..
-    } = output.comparison.worst.clone()?;
+    } = comparison.worst.clone()?;
     Some(Worst {
-        tensor: output.tensor.name.clone(),
-        uid: output.tensor.uid,
-        dims: output.tensor.dims.clone(),
-        dtype: output.tensor.data_type.short_name().to_owned(),
+        tensor: tensor.name.clone(),
+        uid: tensor.uid,
+        dims: tensor.dims.clone(),
+        dtype: tensor.data_type.short_name().to_owned(),
         index: index as u64,
         coordinates,
         expected,
+        naive: None,
         got,
         bound,
         ulps: ulps.map(|ulps| ulps as f64),
     })
+}
+
+/// What a plain f32 loop gives for the worst element.
+pub(super) fn naive(graph: &Graph, source: &dyn Source, worst: &Worst) -> Option<f64> {
+    let index = usize::try_from(worst.index).ok()?;
+    naive_f32(graph, source, worst.uid, index).map(f64::from)
 }
 
 fn shape_of_mismatch(output: &Output<'_>) -> MismatchGeometry {

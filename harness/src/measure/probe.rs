@@ -57,7 +57,10 @@ impl Fact {
         Self {
             text: text.into(),
             which: Some(which),
-            against_rn: !matches!(which, Trait::OnePassVariance | Trait::FlushDenormals),
+            against_rn: !matches!(
+                which,
+                Trait::OnePassVariance | Trait::FlushDenormals | Trait::ApproxDivSqrt
+            ),
         }
     }
 

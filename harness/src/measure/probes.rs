@@ -58,6 +58,8 @@ pub const PROBES: &[Probe] = &[
         inputs: |_, _| (),
         read: read_variance,
     },
+    quotients("pointwise.div/f32/nchw/n1-c4-i16x16"),
+    quotients("pointwise.sqrt/f32/nchw/n1-c4-i16x16"),
     denormals("pointwise.mul/f32/nchw/n1-c4-i1x2"),
     denormals("pointwise.mul/f16/nchw/n1-c4-i1x2"),
     denormals("pointwise.identity/f32/nchw/n1-c4-i1x2"),
@@ -424,6 +426,47 @@ fn read_variance(answer: &Answer<'_>) -> Fact {
         );
     }
     Fact::odd("beside a mean of 100 deviations the statistics are wrong")
+}
+
+// ------------------------------------------------------------------ division and square root
+
+const fn quotients(id: &'static str) -> Probe {
+    Probe {
+        about: "division and square root",
+        id,
+        inputs: |_, _| (),
+        read: read_quotients,
+    }
+}
+
+fn read_quotients(answer: &Answer<'_>) -> Fact {
+    let Some(output) = answer.graph.outputs().next() else {
+        return Fact::odd("the probe has no output");
+    };
+    let traits = Traits::default().with(Trait::ApproxDivSqrt);
+    let Ok(evaluation) = evaluate(answer.graph, answer.inputs, &traits.arithmetic()) else {
+        return Fact::odd("the reference cannot compute the probe");
+    };
+    let estimate = &evaluation.tensors[&output.uid];
+    let u = dtype::unit_roundoff(output.data_type);
+    let (mut other, mut beyond) = (0, 0);
+    let elements = estimate.value.iter().zip(&estimate.error);
+    for (got, (y, error)) in answer.first().iter().zip(elements) {
+        other += usize::from(*got != dtype::round(output.data_type, *y));
+        let bound = f64::from(*error) * (1.0 + u) + u * y.abs();
+        beyond += usize::from((got - y).abs() > bound);
+    }
+    let all = estimate.value.len();
+    match (other, beyond) {
+        (0, _) => Fact::plain("quotients and roots are correctly rounded"),
+        (_, 0) => Fact::of(
+            Trait::ApproxDivSqrt,
+            format!("{other} of {all} results are not correctly rounded, all within 3 ulp"),
+        ),
+        _ => Fact::odd(format!(
+            "{beyond} of {all} results are off by more than 3 ulp"
+        )),
+    }
 }
 
 // ------------------------------------------------------------------ denormals

@@ -6,7 +6,7 @@ use dnn_assay_graph::schema::Role;
 use dnn_assay_graph::{Graph, Node, Tensor};
 use dnn_assay_reference::exact::Exactness;
 use dnn_assay_reference::{
-    Criterion, Estimate, Evaluation, SumFigures, Values, decoys, dtype, last_terms, sum_figures,
+    Account, Criterion, Estimate, Evaluation, Figure, Values, account, decoys, dtype, last_terms,
 };
 
 use crate::judge::{Rules, exactness_note};
@@ -227,18 +227,45 @@ fn write_bounds(
             "  {what:>8} bound, element {index}: y = {y:.9e}, arithmetic {e:.3e} + rounding {rounding:.3e} + {half:.3e} = {:.3e}",
             e + rounding + half
         )?;
-        if let Some(sum) = sum_figures(explained.graph, explained.inputs, tensor.uid, index) {
-            let SumFigures { terms, q, s, .. } = sum;
-            let growth = if sum.grows_linearly() || explained.rules.arithmetic.linear_growth {
-                "one-signed and even, so e grows as K·u·S"
-            } else {
-                "e grows as √K"
-            };
-            writeln!(
-                out,
-                "           K = {terms} products, Q = {q:.3e}, S = Σ|aᵢbᵢ| = {s:.3e}: {growth}"
-            )?;
+        let accounts = account(
+            explained.graph,
+            explained.inputs,
+            &explained.rules.arithmetic,
+            tensor.uid,
+            index,
+        );
+        for account in accounts.map_err(io::Error::other)? {
+            write_account(explained, &account, out)?;
         }
+    }
+    Ok(())
+}
+
+/// Every number behind the uncertainty of one element of one node.
+fn write_account(
+    explained: &Explained<'_>,
+    account: &Account,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let node = explained.graph.nodes.get(account.node);
+    let tensor = explained.graph.tensor(account.uid);
+    let name = node.map_or("", |node| node.name.as_str());
+    let tensor = tensor.map_or("", |tensor| tensor.name.as_str());
+    writeln!(
+        out,
+        "      {} {name}, {tensor}[{}] = {:.6e}, e = {:.3e}",
+        account.node, account.index, account.value, account.error
+    )?;
+    for Figure { name, value, error } in &account.figures {
+        match error {
+            Some(error) if *error > 0.0 => {
+                writeln!(out, "          {name} = {value:.6e} ± {error:.3e}")?;
+            }
+            _ => writeln!(out, "          {name} = {value:.6e}")?,
+        }
+    }
+    for Figure { name, value, .. } in &account.parts {
+        writeln!(out, "        + {value:.3e}  {name}")?;
     }
     Ok(())
 }

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 
 use dnn_assay_reference::diagnose::hypothesis;
 
+use super::sampled::sampled_text;
 use super::text::{clean, count, figure, number, one_line};
 use crate::journal::{CaseEnd, Infra, Journal, MismatchGeometry, PluginRecord, UnitKey, Worst};
 use crate::plan::BUILTIN_CPU;
-use crate::verdict::{FailKind, Verdict};
+use crate::verdict::{Depth, FailKind, Verdict};
 
 /// Wrong elements that are listed by index.
 const FIRST: usize = 10;
@@ -28,6 +29,9 @@ pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
     if let Some(wrong) = wrong(end) {
         line(&mut out, "wrong", &wrong);
     }
+    if let Some(sampled) = sampled_text(end) {
+        line(&mut out, "by samples", &sampled);
+    }
     if let Some(worst) = &end.worst {
         worst_lines(&mut out, worst);
     }
@@ -43,7 +47,23 @@ pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
     for note in &end.notes {
         line(&mut out, "note", &one_line(note));
     }
+    if end.depth == Depth::Judged
+        && matches!(end.verdict, Verdict::Fail(kind) if kind.is_of_values())
+    {
+        line(
+            &mut out,
+            "guards",
+            "intact: nothing beside the outputs was written",
+        );
+    }
     line(&mut out, "engine", &engine(end));
+    if !end.knobs.is_empty() {
+        let knobs = end
+            .knobs
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        line(&mut out, "knobs", &knobs.collect::<Vec<_>>().join(", "));
+    }
     if let Some(workspace) = end.workspace {
         line(
             &mut out,
@@ -113,11 +133,43 @@ pub fn reproduction(journal: &Journal, key: &UnitKey) -> String {
         if let Some(criterion) = start.criterion.as_deref().filter(|c| *c != "bound") {
             let _ = write!(command, " --criterion {}", quoted(criterion));
         }
-        for argument in steering_arguments(&start.arguments) {
+        let steering = steering_arguments(&start.arguments);
+        for argument in &steering {
             let _ = write!(command, " {}", quoted(argument));
+        }
+        for (name, [low, high]) in ranges(journal, key) {
+            let _ = write!(
+                command,
+                " --range {}",
+                quoted(&format!("{name}={low}..{high}"))
+            );
+        }
+        // A suite may ask for samples; `--case` alone does not.
+        let is_said = steering
+            .iter()
+            .any(|argument| argument.starts_with("--sample"));
+        if let Some(random) = sampled(journal, key).filter(|_| !is_said) {
+            let _ = write!(command, " --sample {random}");
         }
     }
     command
+}
+
+/// Ranges of inputs that a unit's suite gives.
+fn ranges<'j>(
+    journal: &'j Journal,
+    key: &UnitKey,
+) -> impl Iterator<Item = (&'j String, &'j [f64; 2])> {
+    let mut ends = journal.ends.iter().rev();
+    let end = ends.find(|end| UnitKey::of_end(end) == *key);
+    end.into_iter().flat_map(|end| &end.ranges)
+}
+
+/// Draws at random of a unit that was judged by samples.
+fn sampled(journal: &Journal, key: &UnitKey) -> Option<u64> {
+    let mut ends = journal.ends.iter().rev();
+    let end = ends.find(|end| UnitKey::of_end(end) == *key)?;
+    end.sampled.as_ref().map(|sampled| sampled.random)
 }
 
 /// The plugin as the command line takes it: the built-in one has no path that is worth keeping.
@@ -138,6 +190,8 @@ pub fn plugin_argument(plugin: &PluginRecord) -> String {
 /// [`STEERING_SWITCHES`].
 const STEERING_FLAGS: &[&str] = &[
     "--config",
+    "--range",
+    "--sample",
     "--trait",
     "--knob",
     "--wire",
@@ -265,6 +319,9 @@ fn worst_lines(out: &mut String, worst: &Worst) {
     );
     line(out, "worst element", &place);
     line(out, "  expected", &number(worst.expected));
+    if let Some(naive) = worst.naive {
+        line(out, "  plain f32", &number(naive));
+    }
     line(out, "  got", &number(worst.got));
     let mut error = format!("{} allowed", number(worst.bound));
     let off = (worst.got - worst.expected).abs();

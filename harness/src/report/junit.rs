@@ -17,6 +17,7 @@ use super::failure::{
     engine_argument, failure_text, finding_waiver, headline, is_failure, reproduction, type_name,
     waiver,
 };
+use super::sampled::sampled_text;
 use super::text::{clean, one_line};
 use crate::journal::{Infra, InfraKind, Journal, PluginRecord, Unit};
 use crate::verdict::Verdict;
@@ -49,7 +50,7 @@ impl Reporter for Junit {
 /// The cases of one plugin.
 fn suite(journal: &Journal, plugin: &PluginRecord, units: &[Unit<'_>]) -> TestSuite {
     let mut suite = new_suite(journal, &one_line(&plugin.path));
-    suite.set_system_out(&xml_text(&properties(journal, plugin)));
+    suite.set_system_out(&xml_text(&properties(journal, plugin, units)));
     if let Some(error) = &plugin.error {
         let mut case = TestCaseBuilder::error(
             "load",
@@ -252,7 +253,7 @@ fn never_begun(missing: u64) -> TestCase {
 }
 
 /// `key=value` lines: the library has no properties.
-fn properties(journal: &Journal, plugin: &PluginRecord) -> String {
+fn properties(journal: &Journal, plugin: &PluginRecord, units: &[Unit<'_>]) -> String {
     let mut lines = Vec::new();
     let mut add = |key: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -288,6 +289,12 @@ fn properties(journal: &Journal, plugin: &PluginRecord) -> String {
     );
     add("dnn-assay", start.map(|s| s.version.clone()));
     add("git-revision", start.and_then(|s| s.git_revision.clone()));
+    // A test case that passed has no text of its own.
+    let of_plugin = units.iter().filter(|unit| unit.key.plugin == plugin.plugin);
+    for end in of_plugin.filter_map(|unit| unit.attempts.last()) {
+        let text = sampled_text(end).map(|text| format!("{}: {text}", end.case));
+        add("by samples", text);
+    }
     lines.join("\n") + "\n"
 }
 

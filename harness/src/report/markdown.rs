@@ -5,6 +5,7 @@ use std::io;
 
 use super::Reporter;
 use super::failure::{failure_text, finding_waiver, headline, is_failure, waiver};
+use super::sampled::sampled_text;
 use super::text::{clean, count, duration, figure, one_line, plural};
 use crate::journal::{CaseEnd, Infra, InfraKind, Journal, Summary, Unit};
 use crate::verdict::Verdict;
@@ -93,7 +94,7 @@ fn markdown(journal: &Journal) -> String {
     let units = journal.units();
     let summary = journal.summary();
     let mut out = String::new();
-    head(&mut out, journal, &summary);
+    head(&mut out, journal, &units, &summary);
     let failed: Vec<_> = failures(&units).collect();
     for unit in failed.iter().take(TOLD) {
         if let Some(end) = unit.attempts.last() {
@@ -125,7 +126,7 @@ fn push_whole(out: &mut String, text: &str) {
     }
 }
 
-fn head(out: &mut String, journal: &Journal, summary: &Summary) {
+fn head(out: &mut String, journal: &Journal, units: &[Unit<'_>], summary: &Summary) {
     let exit = journal.end.as_ref().and_then(|end| end.exit);
     let mark = match exit {
         Some(0) => "✅",
@@ -157,6 +158,22 @@ fn head(out: &mut String, journal: &Journal, summary: &Summary) {
         duration(summary.plugin_ms),
         duration(summary.reference_ms)
     );
+    if summary.sampled > 0 {
+        let verified = count(summary.sampled);
+        let _ = writeln!(
+            out,
+            "{verified} of the verified were judged by samples, not as a whole.\n"
+        );
+        for end in units.iter().filter_map(|unit| unit.attempts.last()) {
+            if let Some(text) = sampled_text(end) {
+                push_whole(
+                    out,
+                    &format!("* `{}`: {}\n", inline(&end.case), inline(&text)),
+                );
+            }
+        }
+        out.push('\n');
+    }
     let verdicts: Vec<String> = summary
         .by_verdict
         .iter()

@@ -16,6 +16,7 @@ mod markdown;
 pub mod matrix;
 mod next;
 pub mod progress;
+mod sampled;
 pub mod shrunk;
 pub(crate) mod style;
 pub mod terminal;

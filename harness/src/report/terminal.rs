@@ -10,6 +10,7 @@ use super::failure::{
     engine_argument, failure_text, finding_waiver, headline, is_failure, reproduction, waiver,
 };
 use super::next::next_commands;
+use super::sampled::sampled_text;
 use super::style::{BAD, BOLD, DIM, GOOD, ODD};
 use super::text::{clean, count, duration, figure, one_line, plural};
 use crate::journal::{Infra, InfraKind, Journal, PluginRecord, Summary, Unit};
@@ -57,6 +58,7 @@ fn screen(journal: &Journal) -> String {
     counts_lines(&mut out, &summary);
     time_lines(&mut out, journal, &summary);
     slowest_lines(&mut out, journal, &summary);
+    sampled_lines(&mut out, &units);
     failure_lines(&mut out, journal, &units);
     out.push_str(&declined_engines(journal, &units));
     infra_lines(&mut out, journal);
@@ -164,8 +166,12 @@ fn device(journal: &Journal, plugin: &PluginRecord, units: &[Unit<'_>]) -> Strin
 }
 
 fn counts_lines(out: &mut String, summary: &Summary) {
+    let by_samples = match summary.sampled {
+        0 => String::new(),
+        some => format!(" ({} of them by samples)", count(some)),
+    };
     let planned = format!(
-        "{}, {} verified, {} declined",
+        "{}, {} verified{by_samples}, {} declined",
         plural(summary.planned, "case"),
         count(summary.verified),
         count(summary.count_of("unsupported")),
@@ -251,6 +257,26 @@ fn slowest_lines(out: &mut String, journal: &Journal, summary: &Summary) {
         let engine = engine_argument(journal, &slow.key);
         let unit = one_line(&format!("{}@{engine}", slow.key.case));
         row(out, label, &format!("{:>9} {unit}", duration(slow.ms)));
+    }
+}
+
+/// What the first cases that were judged by samples compared, and may have missed.
+fn sampled_lines(out: &mut String, units: &[Unit<'_>]) {
+    let ends = units.iter().filter_map(|unit| unit.attempts.last());
+    let told = ends.filter_map(|end| Some((end, sampled_text(end)?)));
+    let told: Vec<_> = told.collect();
+    for (index, (end, text)) in told.iter().take(NAMED).enumerate() {
+        let label = if index == 0 { "sampled" } else { "" };
+        row(out, label, &ODD.paint(&one_line(&end.case)));
+        row(out, "", text);
+    }
+    if told.len() > NAMED {
+        let more = count((told.len() - NAMED) as u64);
+        row(
+            out,
+            "",
+            &format!("and {more} more by samples: JUnit and the journal tell"),
+        );
     }
 }
 

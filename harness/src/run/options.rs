@@ -1,5 +1,6 @@
 //! What a run is asked for: the command line, checked.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use dnn_assay_reference::{Traits, UnknownTrait};
@@ -21,6 +22,10 @@ pub struct RunOptions {
     pub engines: Vec<EnginePattern>,
     /// Rule of judgement.
     pub criterion: CriterionName,
+    /// `--range`: inputs by name, uniform between two numbers.
+    pub ranges: Vec<(String, [f64; 2])>,
+    /// `--sample`: elements at random, for cases that are judged by samples.
+    pub sample: Option<NonZeroU32>,
     /// Traits that engines are taken to declare, by name.
     pub traits: Vec<String>,
     /// The same, or what the configuration declares, engine by engine.
@@ -69,6 +74,9 @@ pub enum OptionError {
     /// An engine pattern.
     #[error(transparent)]
     Engine(#[from] crate::plan::EngineError),
+    /// Samples of a rule that is not the bound.
+    #[error("--sample judges by the bound alone; leave out --criterion, or --sample")]
+    Sample,
     /// A trait.
     #[error("--trait: {0}")]
     Trait(#[from] UnknownTrait),
@@ -80,6 +88,9 @@ impl RunOptions {
     /// # Errors
     /// [`OptionError`] for a pattern or trait that cannot be understood.
     pub fn new(args: &RunArgs) -> Result<Self, OptionError> {
+        if args.sample.is_some() && args.criterion != CriterionName::Bound {
+            return Err(OptionError::Sample);
+        }
         let engines = args
             .engine
             .iter()
@@ -88,6 +99,8 @@ impl RunOptions {
         Ok(Self {
             engines,
             criterion: args.criterion,
+            ranges: args.range.clone(),
+            sample: args.sample,
             declared: match &args.declared {
                 Some(declared) => declared.clone(),
                 None => Declared::everywhere(&parse_traits(&args.traits)?),

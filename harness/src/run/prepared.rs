@@ -1,13 +1,18 @@
 //! One case, ready to be run on any engine: graph, input data, reference, buffers.
 
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use dnn_assay_device::{BufferSpec, Element, MemoryKind, OutputView, Placement, Role};
+use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::wire::{Generation, WireError, write_graph};
 use dnn_assay_graph::{DataType, Graph, Tensor};
-use dnn_assay_reference::{EvalError, Evaluation, Values, dtype, evaluate, fill};
+use dnn_assay_reference::{
+    Arithmetic, EvalError, Evaluation, Values, dtype, evaluate, fill, sample,
+};
 
 use super::options::RunOptions;
+use crate::cli::args::CriterionName;
 use crate::judge::Rules;
 use crate::suite::SuiteCase;
 use crate::verdict::SkipReason;
@@ -18,8 +23,20 @@ pub struct Prepared {
     pub graph: Graph,
     /// Its bytes in the plugin's generation.
     pub bytes: Vec<u8>,
-    /// Values of the inputs.
+    /// Values of the inputs; none while they are [`Prepared::drawn`] one by one.
     pub values: Values,
+    /// Inputs of a case that is judged by samples.
+    pub drawn: Option<Samples>,
+    /// Why a case that should be judged by samples is not.
+    pub whole: Option<String>,
+}
+
+/// What a case is judged by that is not judged as a whole.
+pub struct Samples {
+    /// The inputs, by element.
+    pub inputs: fill::Drawn,
+    /// Elements of each output at random.
+    pub random: NonZeroU32,
 }
 
 /// Why a case cannot be run, through nobody's fault.
@@ -84,12 +101,51 @@ pub fn fill_inputs(
     bytes: Vec<u8>,
     options: &RunOptions,
 ) -> Result<Prepared, Unprepared> {
-    let values = fill::generate(&graph, case.case.fill(), options.seed)?;
+    let fill = case.case.fill();
+    let ranges = ranges(case, &graph, options);
+    let asked = samples(case, &graph, options);
+    let refusal = asked.and_then(|_| sample::refusal(&graph, fill, &Arithmetic::default()));
+    if let Some(random) = asked.filter(|_| refusal.is_none()) {
+        return Ok(Prepared {
+            whole: None,
+            drawn: Some(Samples {
+                inputs: fill::Drawn::new(&graph, fill, options.seed, &ranges)?,
+                random,
+            }),
+            values: Values::new(),
+            graph,
+            bytes,
+        });
+    }
+    let values = fill::generate_within(&graph, fill, options.seed, &ranges)?;
     Ok(Prepared {
         graph,
         bytes,
         values,
+        drawn: None,
+        whole: refusal,
     })
+}
+
+/// Ranges of inputs that the suite or the run gives, by uid; the run's come last.
+fn ranges(case: &SuiteCase, graph: &Graph, options: &RunOptions) -> fill::Ranges {
+    let named = case.ranges.iter().map(|(name, range)| (name, *range));
+    let named = named.chain(options.ranges.iter().map(|(name, range)| (name, *range)));
+    let found = named.filter_map(|(name, [low, high])| {
+        let mut inputs = graph.inputs();
+        let tensor = inputs.find(|tensor| tensor.name == *name)?;
+        Some((tensor.uid, (low, high)))
+    });
+    found.collect()
+}
+
+/// Draws at random for a case that should be judged by samples: one that the run or its suite asks it
+/// for, and that is larger than its samples.
+fn samples(case: &SuiteCase, graph: &Graph, options: &RunOptions) -> Option<NonZeroU32> {
+    let random = options.sample.or(case.sample)?;
+    let elements: usize = graph.outputs().filter_map(Tensor::element_count).sum();
+    let is_large = elements > random.get() as usize;
+    (is_large && options.criterion == CriterionName::Bound).then_some(random)
 }
 
 impl Prepared {
@@ -99,8 +155,24 @@ impl Prepared {
     /// [`Unprepared::Reference`] where the reference has no such operation.
     pub fn evaluate(&self, rules: &Rules) -> Result<(Evaluation, Duration), Unprepared> {
         let start = Instant::now();
+        if self.drawn.is_some() {
+            // Samples are computed when there is something to compare them with.
+            return Ok((Evaluation::default(), start.elapsed()));
+        }
         let evaluation = evaluate(&self.graph, &self.values, &rules.arithmetic)?;
         Ok((evaluation, start.elapsed()))
+    }
+
+    /// Gives a case that is judged by samples up to judgement as a whole, where the engine's
+    /// arithmetic needs that.
+    pub fn settle(&mut self, fill: Fill, arithmetic: &Arithmetic) {
+        let Some(samples) = &self.drawn else { return };
+        let refusal = sample::refusal(&self.graph, fill, arithmetic);
+        if refusal.is_some() {
+            self.values = samples.inputs.values();
+            self.drawn = None;
+            self.whole = refusal;
+        }
     }
 
     /// The buffers that a plugin is given: inputs first, then outputs.
@@ -140,6 +212,10 @@ impl Prepared {
     pub fn input_bytes(&self, tensor: &Tensor) -> Result<Vec<u8>, Unprepared> {
         let placed = tensor.in_memory();
         let mut bytes = vec![0; placed.byte_size().ok_or_else(|| no_buffer(tensor))?];
+        if let Some(samples) = &self.drawn {
+            samples.inputs.encode(&placed, &mut bytes)?;
+            return Ok(bytes);
+        }
         let values = self
             .values
             .get(&tensor.uid)

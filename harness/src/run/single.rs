@@ -39,6 +39,8 @@ pub fn execute_once(
             Err(_) => return Ok(Single::Declined),
         },
         values: inputs.clone(),
+        drawn: None,
+        whole: None,
     };
     let mut worker = Worker::spawn(&subject.config)?;
     if let Err(failure) = worker.load() {

@@ -9,12 +9,13 @@ use dnn_assay_graph::wire::{EngineConfig, KnobSetting, write_engine_config};
 use dnn_assay_reference::{Arithmetic, Evaluation};
 
 use super::context::Context;
-use super::prepared::{self, Prepared, Unprepared};
+use super::prepared::{self, Prepared, Samples, Unprepared};
 use super::subject::Subject;
 use crate::dump;
 use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, Times, UnitKey};
 use crate::judge::{
-    self, Finding, Rules, judge_calls, judge_memory, judge_repeats, judge_values, separating_cases,
+    self, Finding, Rules, Sampling, judge_calls, judge_memory, judge_repeats, judge_samples,
+    judge_values, separating_cases,
 };
 use crate::plan::Engine;
 use crate::suite::SuiteCase;
@@ -74,6 +75,9 @@ pub(super) struct Unit<'a> {
 
 /// A case's data, and the reference under the arithmetic of the engine that it was computed for.
 type Data = (Prepared, Option<(Evaluation, Arithmetic)>);
+
+/// The note of wrong values that come again.
+const STEADY: &str = "executed again, it gives the same bits";
 
 /// One execution: how it ended, and the memory afterwards.
 pub(super) struct Execution {
@@ -232,6 +236,12 @@ impl<'a> Slot<'a> {
         }
         let (prepared, known) = data.as_mut().expect("it was filled above");
         let under = unit.rules.arithmetic.clone();
+        let fill = case.case.fill();
+        let by_samples = prepared.drawn.is_some();
+        prepared.settle(fill, &under);
+        if by_samples != prepared.drawn.is_some() {
+            *known = None;
+        }
         let mut evaluation = known
             .take()
             .filter(|(_, arithmetic)| *arithmetic == under)
@@ -403,6 +413,12 @@ impl<'a> Slot<'a> {
         if end.diagnosis.len() > 1 && !self.context.options.one_case_per_worker() {
             self.separate(unit, &mut end)?;
         }
+        if matches!(end.verdict, Verdict::Fail(kind) if kind.is_of_values())
+            && unit.rules.names_faults()
+            && prepared.drawn.is_none()
+        {
+            self.tell_steadiness(unit, prepared, snapshot, &mut end)?;
+        }
         if self.context.options.repeat > 0 && matches!(end.verdict, Verdict::Pass | Verdict::Weak) {
             self.repeat(unit, prepared, snapshot, &mut end)?;
         }
@@ -531,6 +547,28 @@ impl<'a> Slot<'a> {
         Ok(())
     }
 
+    /// Executes a case with wrong values once more, and notes whether they are the same ones: a race
+    /// looks otherwise than a wrong formula.
+    fn tell_steadiness(
+        &mut self,
+        unit: &Unit<'_>,
+        prepared: &Prepared,
+        first: &Snapshot,
+        end: &mut CaseEnd,
+    ) -> Result<(), SlotError> {
+        let mut known = Some(Evaluation::default());
+        let run = (Run::Second, 1);
+        let again = self.execute(unit, prepared, run, &mut known, &mut Times::default())?;
+        let differs = match &again {
+            Err(finding) => Some(finding.reason.clone()),
+            Ok(Execution { outcome, snapshot }) => judge_calls(&outcome.result)
+                .or_else(|| judge_repeats(&prepared.graph, first, snapshot.as_ref()?))
+                .map(|finding| finding.reason),
+        };
+        end.notes.push(differs.unwrap_or_else(|| STEADY.to_owned()));
+        Ok(())
+    }
+
     fn judge_outputs(
         &self,
         unit: &Unit<'_>,
@@ -540,6 +578,9 @@ impl<'a> Slot<'a> {
         times: &mut Times,
     ) -> CaseEnd {
         let start = Instant::now();
+        if let Some(samples) = &prepared.drawn {
+            return self.judge_samples(unit, prepared, samples, snapshot, times);
+        }
         let judged = judge_values(
             &prepared.graph,
             &prepared.values,
@@ -559,6 +600,10 @@ impl<'a> Slot<'a> {
                 end
             }
         };
+        if let Some(why) = &prepared.whole {
+            let note = format!("judged as a whole, not by samples: {why}");
+            end.notes.push(note);
+        }
         let undecided = evaluation.uncertain_steps;
         if undecided > 0 {
             let note = format!("{undecided} elements undecided at a kink or step: both sides pass");
@@ -566,6 +611,36 @@ impl<'a> Slot<'a> {
         }
         end.determinism_hash = Some(output_hash(snapshot));
         times.comparison_ms = Some(start.elapsed().as_secs_f64() * 1e3);
+        end
+    }
+
+    fn judge_samples(
+        &self,
+        unit: &Unit<'_>,
+        prepared: &Prepared,
+        samples: &Samples,
+        snapshot: &Snapshot,
+        times: &mut Times,
+    ) -> CaseEnd {
+        let start = Instant::now();
+        let judged = judge_samples(&Sampling {
+            graph: &prepared.graph,
+            source: &samples.inputs,
+            snapshot,
+            rules: &unit.rules,
+            random: samples.random.get(),
+            seed: self.context.options.seed,
+        });
+        let depth = match judged.finding.verdict {
+            Verdict::Skipped(_) => Depth::Executed,
+            _ => Depth::Judged,
+        };
+        let mut end = unit.end(judged.finding.clone(), depth);
+        times.reference_ms = Some(judged.reference.as_secs_f64() * 1e3);
+        judged.record(&mut end);
+        end.determinism_hash = Some(output_hash(snapshot));
+        let all = start.elapsed().as_secs_f64() * 1e3;
+        times.comparison_ms = Some((all - times.reference_ms.unwrap_or(0.0)).max(0.0));
         end
     }
 
@@ -694,6 +769,7 @@ impl Unit<'_> {
         end.traits = self.rules.traits.iter().map(|t| t.to_string()).collect();
         end.tier = Some(self.case.tier.to_string());
         end.tags = self.case.tags.to_vec();
+        end.ranges = (*self.case.ranges).clone();
         end.times.total_ms = Some(self.started.elapsed().as_secs_f64() * 1e3);
         if end.verdict.is_red() {
             end.file = Some(self.case.origin.file().to_owned());
@@ -716,6 +792,11 @@ fn dump(
     let Some(dumper) = &context.dumper else {
         return;
     };
+    if prepared.drawn.is_some() {
+        end.notes
+            .push("not dumped: the case was judged by samples".to_owned());
+        return;
+    }
     let (fill, rules) = (unit.case.case.fill(), &unit.rules);
     let exactness = evaluation.and_then(|evaluation| {
         rules.exactness(&prepared.graph, fill, &prepared.values, evaluation)
@@ -729,6 +810,7 @@ fn dump(
             let criterion = rules.criterion(&prepared.graph, tensor, exactness.as_ref());
             criterion.unwrap_or_default()
         },
+        overridden: &|tensor| rules.overridden(&prepared.graph, tensor),
         snapshot: first.snapshot.as_ref(),
     };
     if let Err(error) = dumper.dump(&failed, end) {

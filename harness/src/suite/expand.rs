@@ -1,5 +1,6 @@
 //! From a file's groups to cases.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub fn expand(source: &Arc<Source>, file: &SuiteFile) -> Result<Vec<SuiteCase>, 
             index,
             tier: group.tier.or(file.tier).unwrap_or_default(),
             tags: tags.chain([group.name.clone()]).collect(),
+            ranges: Arc::new(group.ranges.clone()),
         };
         expansion.check()?;
         expansion.products(&mut cases)?;
@@ -36,6 +38,7 @@ struct Expansion<'a> {
     index: usize,
     tier: Tier,
     tags: Arc<[String]>,
+    ranges: Arc<BTreeMap<String, [f64; 2]>>,
 }
 
 impl Expansion<'_> {
@@ -63,7 +66,24 @@ impl Expansion<'_> {
         for (at, dtypes) in group.dtypes.iter().enumerate() {
             self.check_dtypes(at, dtypes)?;
         }
-        Ok(())
+        self.check_ranges()
+    }
+
+    fn check_ranges(&self) -> Result<(), Box<Problem>> {
+        let mut ranges = self.group.ranges.iter();
+        let bad = ranges.find(|(_, [low, high])| low > high || !(high - low).is_finite());
+        let Some((name, [low, high])) = bad else {
+            return Ok(());
+        };
+        let path = [
+            Step::Key("groups"),
+            Step::Item(self.index),
+            Step::Key("ranges"),
+        ];
+        let place = self.source.place_of(&path, "in these ranges");
+        let text = format!("the range of `{name}` is [{low}, {high}]");
+        let help = "two finite numbers, the lower one first: x: [-2, 2]";
+        Err(Box::new(Problem::new(text, place).help(help)))
     }
 
     fn check_dtypes(&self, at: usize, dtypes: &str) -> Result<(), Box<Problem>> {
@@ -151,6 +171,8 @@ impl Expansion<'_> {
             case,
             tier: self.tier,
             tags: Arc::clone(&self.tags),
+            sample: self.group.sample,
+            ranges: Arc::clone(&self.ranges),
             origin: Origin {
                 source: Arc::clone(self.source),
                 path,

@@ -1,5 +1,8 @@
 //! The form of a suite file.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
 use dnn_assay_graph::case::Fill;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +67,13 @@ pub struct Group {
     /// Whole ids.
     #[serde(default)]
     pub ids: Vec<String>,
+    /// Inputs by name that are uniform between two numbers of their own, with the fill `uni`.
+    #[serde(default)]
+    pub ranges: BTreeMap<String, [f64; 2]>,
+    /// Judge these cases by samples, this many elements of each output at random: for outputs that
+    /// are too large to be compared as a whole.
+    #[serde(default)]
+    pub sample: Option<NonZeroU32>,
 }
 
 /// How inputs are filled.

@@ -1,6 +1,7 @@
 //! Finds a suite's files, follows includes, and collects the cases.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +33,10 @@ pub struct SuiteCase {
     pub tier: Tier,
     /// Tags of the file and the group, and the group's name.
     pub tags: Arc<[String]>,
+    /// Inputs by name that are uniform between two numbers of their own.
+    pub ranges: Arc<BTreeMap<String, [f64; 2]>>,
+    /// Draws at random where the suite asks for a judgement by samples.
+    pub sample: Option<NonZeroU32>,
     /// Where it is written.
     pub origin: Origin,
 }

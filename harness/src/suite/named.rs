@@ -28,6 +28,8 @@ pub fn of_ids<S: AsRef<str>>(ids: &[S]) -> Result<Suite, Box<Problem>> {
                 case,
                 tier: Tier::default(),
                 tags: tags.clone(),
+                sample: None,
+                ranges: Arc::default(),
                 origin: Origin {
                     source: Arc::new(source),
                     path: [const { Step::Item(0) }; 4],

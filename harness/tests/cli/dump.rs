@@ -56,6 +56,40 @@ fn a_replay_says_what_the_run_said(
 }
 
 #[test]
+fn a_dump_keeps_the_criterion_of_an_override() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("engine.toml");
+    let text = "[meta]\nversion = 1\n\n[[tolerance_overrides]]\nfilters = ['conv.*']\natol = 0.0\nrtol = 0.0\n";
+    std::fs::write(&path, text).unwrap();
+    let expect = path.to_str().unwrap();
+    let more = [
+        "--case",
+        CASE,
+        "--dump-on-fail",
+        "dumps",
+        "--expect",
+        expect,
+    ];
+    let ran = run_mutant("", "run", &more);
+    let texts = ["rule           table", "engine.toml:4"];
+    ran.expect(Exit::Failed, &texts);
+    let folders = dumps(&ran);
+    // The file is gone, and the dump still knows.
+    std::fs::remove_file(&path).unwrap();
+    let again = replay(&folders[0]);
+    again.expect(Exit::Failed, &texts);
+    assert_eq!(story(&ran), story(&again));
+    // A dump of a version that kept no overrides is judged by the run's rule, and says so.
+    let manifest = folders[0].join("dump.json");
+    let mut old: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&manifest).unwrap()).unwrap();
+    assert_eq!(old["overridden"][0]["rule"]["criterion"], "table");
+    old.as_object_mut().unwrap().remove("overridden");
+    std::fs::write(&manifest, old.to_string()).unwrap();
+    replay(&folders[0]).expect(Exit::Ok, &["a version that kept no overrides"]);
+}
+
+#[test]
 fn a_pass_leaves_no_dump() {
     let ran = run_mutant("", "run", &["--case", CASE, "--dump-on-fail", "dumps"]);
     ran.expect(Exit::Ok, &["1 verified"]);

@@ -13,6 +13,7 @@ mod interrupt;
 mod knobs;
 mod loading;
 mod reports;
+mod sample;
 mod shrink;
 mod support;
 mod usage;

@@ -115,6 +115,7 @@ fn case(index: u32) -> CaseEnd {
             index: 1019,
             coordinates: vec![1, 0, 5, 9],
             expected: -1.375,
+            naive: None,
             got: 2.5,
             bound: 0.0009765625,
             ulps: Some(3967.0),

@@ -9,13 +9,12 @@ use crate::ops::conv::{Convolution, Direction, Geometry, Transform, Window};
 use crate::ops::matmul::Matmul;
 use crate::ops::operand::Operand;
 use crate::ops::pointwise::Pointwise;
-use dnn_assay_graph::PointwiseMode;
 use dnn_assay_graph::schema::{
     BatchnormAttributes, BatchnormBackwardAttributes, BatchnormInferenceAttributes,
-    BatchnormInferenceAttributesVarianceExt, ConvolutionBwdAttributes, ConvolutionFwdAttributes,
-    ConvolutionWrwAttributes, MatmulAttributes, PointwiseAttributes,
+    BatchnormInferenceAttributesVarianceExt, MatmulAttributes, PointwiseAttributes,
 };
 use dnn_assay_graph::semantics::{Parameters, pointwise};
+use dnn_assay_graph::{Attributes, Graph, PointwiseMode};
 
 /// The window of any of the three convolution tables.
 macro_rules! window {
@@ -30,62 +29,56 @@ macro_rules! window {
     };
 }
 
+/// A convolution in its forward terms.
+pub(super) struct Seen<'a> {
+    pub direction: Direction,
+    /// The tensors in the places of x, w and y.
+    roles: [i64; 3],
+    /// The operands.
+    pub read: [i64; 2],
+    window: Window<'a>,
+}
+
+impl Seen<'_> {
+    /// The shapes; `None` where they do not fit.
+    pub fn geometry(&self, graph: &Graph) -> Option<Geometry> {
+        let [x, w, y] = self.roles.map(|uid| graph.tensor(uid));
+        Geometry::new(x?, w?, y?, &self.window).ok()
+    }
+}
+
+/// A node's convolution; `None` where it is none.
+pub(super) fn seen(attributes: &Attributes) -> Option<Seen<'_>> {
+    let (direction, roles, read, window) = match attributes {
+        Attributes::ConvolutionFwd(conv) => {
+            let (x, w, y) = (conv.x_tensor_uid, conv.w_tensor_uid, conv.y_tensor_uid);
+            (Direction::Fprop, [x, w, y], [x, w], window!(conv))
+        }
+        Attributes::ConvolutionBwd(conv) => {
+            let (dy, w, dx) = (conv.dy_tensor_uid, conv.w_tensor_uid, conv.dx_tensor_uid);
+            (Direction::Dgrad, [dx, w, dy], [dy, w], window!(conv))
+        }
+        Attributes::ConvolutionWrw(conv) => {
+            let (x, dy, dw) = (conv.x_tensor_uid, conv.dy_tensor_uid, conv.dw_tensor_uid);
+            (Direction::Wgrad, [x, dw, dy], [dy, x], window!(conv))
+        }
+        _ => return None,
+    };
+    Some(Seen {
+        direction,
+        roles,
+        read,
+        window,
+    })
+}
+
 impl Run<'_> {
-    pub(super) fn fprop(
+    pub(super) fn convolution(
         &mut self,
         at: &At<'_>,
-        conv: &ConvolutionFwdAttributes,
+        seen: &Seen<'_>,
     ) -> Result<Written, EvalError> {
-        let (x, w, y) = (conv.x_tensor_uid, conv.w_tensor_uid, conv.y_tensor_uid);
-        self.convolution(at, Direction::Fprop, [x, w, y], [x, w], &window!(conv))
-    }
-
-    pub(super) fn dgrad(
-        &mut self,
-        at: &At<'_>,
-        conv: &ConvolutionBwdAttributes,
-    ) -> Result<Written, EvalError> {
-        let (dy, w, dx) = (conv.dy_tensor_uid, conv.w_tensor_uid, conv.dx_tensor_uid);
-        self.convolution(at, Direction::Dgrad, [dx, w, dy], [dy, w], &window!(conv))
-    }
-
-    pub(super) fn wgrad(
-        &mut self,
-        at: &At<'_>,
-        conv: &ConvolutionWrwAttributes,
-    ) -> Result<Written, EvalError> {
-        let (x, dy, dw) = (conv.x_tensor_uid, conv.dy_tensor_uid, conv.dw_tensor_uid);
-        self.convolution(at, Direction::Wgrad, [x, dw, dy], [dy, x], &window!(conv))
-    }
-
-    /// `roles`: the tensors in the places of x, w and y; `read`: the operands.
-    fn convolution(
-        &mut self,
-        at: &At<'_>,
-        direction: Direction,
-        roles: [i64; 3],
-        read: [i64; 2],
-        window: &Window<'_>,
-    ) -> Result<Written, EvalError> {
-        let [x, w, y] = [roles[0], roles[1], roles[2]];
-        let geometry = Geometry::new(
-            self.tensor(at, x)?,
-            self.tensor(at, w)?,
-            self.tensor(at, y)?,
-            window,
-        )
-        .map_err(|problem| at.invalid(problem))?;
-        let precision = self.precision(at)?;
-        let (first, second) = (self.operand(at, read[0])?, self.operand(at, read[1])?);
-        let convolution = Convolution {
-            geometry,
-            direction,
-            first,
-            second,
-            bound: self.bound_of_products(&precision, &[first, second]),
-            rounds_inputs: first.rounds_into(&precision) || second.rounds_into(&precision),
-            transform: self.transform(&precision, &[first, second]),
-        };
+        let convolution = self.convolution_of(at, seen)?;
         let (estimate, linear) = match self.wanted {
             Wanted::Uncertainty => convolution.run(),
             Wanted::Values => convolution
@@ -94,12 +87,42 @@ impl Run<'_> {
         }
         .map_err(|problem| at.invalid(problem))?;
         self.evaluation.linear_growth += linear;
-        let output = match direction {
+        let [x, w, y] = seen.roles;
+        let output = match seen.direction {
             Direction::Fprop => y,
             Direction::Dgrad => x,
             Direction::Wgrad => w,
         };
         Ok(vec![(output, estimate)])
+    }
+
+    pub(super) fn convolution_of(
+        &self,
+        at: &At<'_>,
+        seen: &Seen<'_>,
+    ) -> Result<Convolution<'_>, EvalError> {
+        let [x, w, y] = seen.roles;
+        let geometry = Geometry::new(
+            self.tensor(at, x)?,
+            self.tensor(at, w)?,
+            self.tensor(at, y)?,
+            &seen.window,
+        )
+        .map_err(|problem| at.invalid(problem))?;
+        let precision = self.precision(at)?;
+        let (first, second) = (
+            self.operand(at, seen.read[0])?,
+            self.operand(at, seen.read[1])?,
+        );
+        Ok(Convolution {
+            geometry,
+            direction: seen.direction,
+            first,
+            second,
+            bound: self.bound_of_products(&precision, &[first, second]),
+            rounds_inputs: first.rounds_into(&precision) || second.rounds_into(&precision),
+            transform: self.transform(&precision, &[first, second]),
+        })
     }
 
     /// How transforms widen a convolution's bound.
@@ -118,20 +141,27 @@ impl Run<'_> {
         at: &At<'_>,
         matmul: &MatmulAttributes,
     ) -> Result<Written, EvalError> {
+        let product = self.matmul_of(at, matmul)?;
+        let (estimate, linear) = product.run().map_err(|problem| at.invalid(problem))?;
+        self.evaluation.linear_growth += linear;
+        Ok(vec![(matmul.c_tensor_uid, estimate)])
+    }
+
+    pub(super) fn matmul_of(
+        &self,
+        at: &At<'_>,
+        matmul: &MatmulAttributes,
+    ) -> Result<Matmul<'_>, EvalError> {
         let precision = self.precision(at)?;
         let a = self.operand(at, matmul.a_tensor_uid)?;
         let b = self.operand(at, matmul.b_tensor_uid)?;
-        let (estimate, linear) = Matmul {
+        Ok(Matmul {
             a,
             b,
             c: &self.tensor(at, matmul.c_tensor_uid)?.dims,
             bound: self.bound_of_products(&precision, &[a, b]),
             rounds_inputs: a.rounds_into(&precision) || b.rounds_into(&precision),
-        }
-        .run()
-        .map_err(|problem| at.invalid(problem))?;
-        self.evaluation.linear_growth += linear;
-        Ok(vec![(matmul.c_tensor_uid, estimate)])
+        })
     }
 
     pub(super) fn pointwise(
@@ -139,6 +169,19 @@ impl Run<'_> {
         at: &At<'_>,
         node: &PointwiseAttributes,
     ) -> Result<Written, EvalError> {
+        let (estimate, undecided) = self
+            .pointwise_of(at, node)?
+            .run()
+            .map_err(|problem| at.invalid(problem))?;
+        self.evaluation.uncertain_steps += undecided;
+        Ok(vec![(node.out_0_tensor_uid, estimate)])
+    }
+
+    pub(super) fn pointwise_of(
+        &self,
+        at: &At<'_>,
+        node: &PointwiseAttributes,
+    ) -> Result<Pointwise<'_>, EvalError> {
         let mode = node.operation;
         let arity = pointwise(mode).operands.len();
         if mode == PointwiseMode::Unset {
@@ -159,7 +202,7 @@ impl Run<'_> {
             })
             .collect::<Result<Vec<Operand<'_>>, _>>()?;
         let output = self.tensor(at, node.out_0_tensor_uid)?;
-        let (estimate, undecided) = Pointwise {
+        Ok(Pointwise {
             mode,
             parameters: Parameters::of(node),
             operands,
@@ -167,11 +210,7 @@ impl Run<'_> {
             output_type: output.data_type,
             precision: self.precision(at)?,
             functions: &self.arithmetic.functions,
-        }
-        .run()
-        .map_err(|problem| at.invalid(problem))?;
-        self.evaluation.uncertain_steps += undecided;
-        Ok(vec![(node.out_0_tensor_uid, estimate)])
+        })
     }
 
     pub(super) fn inference(
@@ -179,15 +218,24 @@ impl Run<'_> {
         at: &At<'_>,
         norm: &BatchnormInferenceAttributes,
     ) -> Result<Written, EvalError> {
+        let inference = self.inference_of(at, norm)?;
+        let estimate = inference.run().map_err(|problem| at.invalid(problem))?;
+        Ok(vec![(norm.y_tensor_uid, estimate)])
+    }
+
+    pub(super) fn inference_of(
+        &self,
+        at: &At<'_>,
+        norm: &BatchnormInferenceAttributes,
+    ) -> Result<Inference<'_>, EvalError> {
         let spread = Spread::Inverse(self.operand(at, norm.inv_variance_tensor_uid)?);
         let uids = [
             norm.x_tensor_uid,
             norm.mean_tensor_uid,
             norm.scale_tensor_uid,
             norm.bias_tensor_uid,
-            norm.y_tensor_uid,
         ];
-        self.normalise(at, uids, spread)
+        self.normalised(at, uids, spread)
     }
 
     pub(super) fn inference_variance(
@@ -195,6 +243,16 @@ impl Run<'_> {
         at: &At<'_>,
         norm: &BatchnormInferenceAttributesVarianceExt,
     ) -> Result<Written, EvalError> {
+        let inference = self.inference_variance_of(at, norm)?;
+        let estimate = inference.run().map_err(|problem| at.invalid(problem))?;
+        Ok(vec![(norm.y_tensor_uid, estimate)])
+    }
+
+    pub(super) fn inference_variance_of(
+        &self,
+        at: &At<'_>,
+        norm: &BatchnormInferenceAttributesVarianceExt,
+    ) -> Result<Inference<'_>, EvalError> {
         let epsilon = self.scalar(at, norm.epsilon_tensor_uid)?;
         let spread = Spread::Variance(self.operand(at, norm.variance_tensor_uid)?, epsilon);
         let uids = [
@@ -202,20 +260,19 @@ impl Run<'_> {
             norm.mean_tensor_uid,
             norm.scale_tensor_uid,
             norm.bias_tensor_uid,
-            norm.y_tensor_uid,
         ];
-        self.normalise(at, uids, spread)
+        self.normalised(at, uids, spread)
     }
 
-    fn normalise(
-        &self,
+    fn normalised<'s>(
+        &'s self,
         at: &At<'_>,
-        [x, mean, scale, bias, y]: [i64; 5],
-        spread: Spread<'_>,
-    ) -> Result<Written, EvalError> {
+        [x, mean, scale, bias]: [i64; 4],
+        spread: Spread<'s>,
+    ) -> Result<Inference<'s>, EvalError> {
         let precision = self.precision(at)?;
         let x = self.operand(at, x)?;
-        let estimate = Inference {
+        Ok(Inference {
             shape: shape(at, &x)?,
             x,
             mean: self.operand(at, mean)?,
@@ -224,10 +281,7 @@ impl Run<'_> {
             bias: self.operand(at, bias)?,
             bound: self.bound(&precision),
             functions: &self.arithmetic.functions,
-        }
-        .run()
-        .map_err(|problem| at.invalid(problem))?;
-        Ok(vec![(y, estimate)])
+        })
     }
 
     pub(super) fn training(
@@ -238,20 +292,8 @@ impl Run<'_> {
         if !norm.peer_stats_tensor_uid.is_empty() {
             return Err(at.unsupported("peer statistics"));
         }
-        let precision = self.precision(at)?;
-        let x = self.operand(at, norm.x_tensor_uid)?;
-        let result = Training {
-            shape: shape(at, &x)?,
-            x,
-            scale: self.operand(at, norm.scale_tensor_uid)?,
-            bias: self.operand(at, norm.bias_tensor_uid)?,
-            epsilon: self.scalar(at, norm.epsilon_tensor_uid)?,
-            running: self.running(at, norm)?,
-            bound: self.bound(&precision),
-            functions: &self.arithmetic.functions,
-        }
-        .run()
-        .map_err(|problem| at.invalid(problem))?;
+        let training = self.training_of(at, norm)?;
+        let result = training.run().map_err(|problem| at.invalid(problem))?;
         let mut written = vec![(norm.y_tensor_uid, result.y)];
         written.extend(norm.mean_tensor_uid.map(|uid| (uid, result.mean)));
         written.extend(
@@ -266,6 +308,25 @@ impl Run<'_> {
             );
         }
         Ok(written)
+    }
+
+    pub(super) fn training_of(
+        &self,
+        at: &At<'_>,
+        norm: &BatchnormAttributes,
+    ) -> Result<Training<'_>, EvalError> {
+        let precision = self.precision(at)?;
+        let x = self.operand(at, norm.x_tensor_uid)?;
+        Ok(Training {
+            shape: shape(at, &x)?,
+            x,
+            scale: self.operand(at, norm.scale_tensor_uid)?,
+            bias: self.operand(at, norm.bias_tensor_uid)?,
+            epsilon: self.scalar(at, norm.epsilon_tensor_uid)?,
+            running: self.running(at, norm)?,
+            bound: self.bound(&precision),
+            functions: &self.arithmetic.functions,
+        })
     }
 
     fn running(
@@ -302,6 +363,20 @@ impl Run<'_> {
         if !norm.peer_stats_tensor_uid.is_empty() {
             return Err(at.unsupported("peer statistics"));
         }
+        let backward = self.norm_backward_of(at, norm)?;
+        let result = backward.run().map_err(|problem| at.invalid(problem))?;
+        Ok(vec![
+            (norm.dx_tensor_uid, result.dx),
+            (norm.dscale_tensor_uid, result.dscale),
+            (norm.dbias_tensor_uid, result.dbias),
+        ])
+    }
+
+    pub(super) fn norm_backward_of(
+        &self,
+        at: &At<'_>,
+        norm: &BatchnormBackwardAttributes,
+    ) -> Result<Backward<'_>, EvalError> {
         let saved = match (norm.mean_tensor_uid, norm.inv_variance_tensor_uid) {
             (Some(mean), Some(inverse)) => {
                 Some((self.operand(at, mean)?, self.operand(at, inverse)?))
@@ -311,7 +386,7 @@ impl Run<'_> {
         };
         let precision: Precision = self.precision(at)?;
         let x = self.operand(at, norm.x_tensor_uid)?;
-        let result = Backward {
+        Ok(Backward {
             shape: shape(at, &x)?,
             dy: self.operand(at, norm.dy_tensor_uid)?,
             x,
@@ -319,14 +394,7 @@ impl Run<'_> {
             saved,
             bound: self.bound(&precision),
             functions: &self.arithmetic.functions,
-        }
-        .run()
-        .map_err(|problem| at.invalid(problem))?;
-        Ok(vec![
-            (norm.dx_tensor_uid, result.dx),
-            (norm.dscale_tensor_uid, result.dscale),
-            (norm.dbias_tensor_uid, result.dbias),
-        ])
+        })
     }
 }
 

@@ -66,7 +66,31 @@ pub enum FillError {
 /// [`FillError`] for types without a reference, shapes that do not fit, inputs that cannot be
 /// drawn, and integer fills of graphs that are not exact on integers.
 pub fn generate(graph: &Graph, fill: Fill, seed: u64) -> Result<Values, FillError> {
-    let recipes = recipes(graph, fill)?;
+    generate_within(graph, fill, seed, &Ranges::new())
+}
+
+/// Lowest and highest value of inputs by uid, in place of those that their operations ask for.
+pub type Ranges = BTreeMap<i64, (f64, f64)>;
+
+/// As [`generate`], with some inputs uniform within `ranges`. Fills other than the uniform one say
+/// themselves what inputs hold: there, ranges change nothing.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_within(
+    graph: &Graph,
+    fill: Fill,
+    seed: u64,
+    ranges: &Ranges,
+) -> Result<Values, FillError> {
+    let mut recipes = recipes(graph, fill)?;
+    if fill == Fill::Uniform {
+        for (uid, &(low, high)) in ranges {
+            if let Some(recipe) = recipes.get_mut(uid) {
+                *recipe = Recipe::Between(low, high);
+            }
+        }
+    }
     let mut values = draw(graph, &recipes, seed)?;
     if !fill.is_integer() && settle::is_needed(graph) {
         let aimed = |values: &mut Values| aim(graph, fill, seed, values);
@@ -107,7 +131,7 @@ pub fn generate_and_evaluate(
 /// A recipe for every input.
 pub(super) type Recipes = BTreeMap<i64, Recipe>;
 
-fn recipes(graph: &Graph, fill: Fill) -> Result<Recipes, FillError> {
+pub(super) fn recipes(graph: &Graph, fill: Fill) -> Result<Recipes, FillError> {
     let mut recipes = Recipes::new();
     for tensor in graph.inputs() {
         let (uid, data_type) = (tensor.uid, tensor.data_type);
@@ -130,17 +154,22 @@ fn draw(graph: &Graph, recipes: &Recipes, seed: u64) -> Result<Values, FillError
     graph
         .inputs()
         .map(|tensor| {
-            let count = tensor
-                .element_count()
-                .filter(|&count| count <= isize::MAX as usize / 8);
-            let count = count.ok_or_else(|| FillError::Shape {
-                uid: tensor.uid,
-                dims: tensor.dims.clone(),
-            })?;
+            let count = element_count(tensor)?;
             let recipe = recipes[&tensor.uid];
             Ok((tensor.uid, draw_tensor(tensor, recipe, count, seed)))
         })
         .collect()
+}
+
+/// Elements of an input that can be drawn.
+pub(super) fn element_count(tensor: &Tensor) -> Result<usize, FillError> {
+    let count = tensor
+        .element_count()
+        .filter(|&count| count <= isize::MAX as usize / 8);
+    count.ok_or_else(|| FillError::Shape {
+        uid: tensor.uid,
+        dims: tensor.dims.clone(),
+    })
 }
 
 /// Elements that are drawn in one task.

@@ -4,15 +4,19 @@
 //! does not depend on the order in which, nor on how many threads, they are made.
 
 mod aim;
+mod drawn;
 mod generate;
 mod integer;
-mod random;
+pub(crate) mod random;
 mod recipe;
 mod settle;
 mod trace;
 
-pub use generate::{FillError, generate, generate_and_evaluate};
+pub use drawn::Drawn;
+pub use generate::{FillError, Ranges, generate, generate_and_evaluate, generate_within};
 pub use settle::Settled;
+
+pub(crate) use trace::broadcast;
 
 #[cfg(test)]
 mod tests;

@@ -103,7 +103,7 @@ fn middle_out(n: i64) -> impl Iterator<Item = i64> {
 }
 
 /// The index into `source` that element `index` of `target` reads, aligned at the last axis.
-pub(super) fn broadcast(target: &[i64], source: &[i64], index: usize) -> usize {
+pub(crate) fn broadcast(target: &[i64], source: &[i64], index: usize) -> usize {
     let at = coordinates(target, index);
     let skip = target.len().saturating_sub(source.len());
     let pairs = source.iter().zip(&at[skip..]);

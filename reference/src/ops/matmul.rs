@@ -1,6 +1,7 @@
 //! Matrix products with broadcast batches, as a 1×1 convolution per batch.
 
 use crate::estimate::{Alternative, Estimate};
+use crate::ops::account::Figures;
 use crate::ops::conv::{Convolution, Direction, Geometry, Transform};
 use crate::ops::operand::Operand;
 use crate::ops::sums::SumBound;
@@ -21,6 +22,63 @@ impl Matmul<'_> {
     /// # Errors
     /// A text where shapes do not fit.
     pub fn run(&self) -> Result<(Estimate, usize), String> {
+        let Extents { m, k, n, batches } = self.extents()?;
+        let mut whole = Estimate::unset(batches * m * n);
+        let mut linear = 0;
+        for index in 0..batches {
+            let (a, b) = self.slices(index, m * k, k * n);
+            let (estimate, count) = self.product(&a, &b, [k, m, n]).run()?;
+            let offset = index * m * n;
+            whole.value[offset..][..m * n].copy_from_slice(&estimate.value);
+            whole.error[offset..][..m * n].copy_from_slice(&estimate.error);
+            let shifted = estimate.also.into_iter().map(|other| Alternative {
+                index: other.index + offset,
+                ..other
+            });
+            whole.also.extend(shifted);
+            linear += count;
+        }
+        Ok((whole, linear))
+    }
+
+    /// K, Q, S and the summands of the uncertainty of element `index` of C.
+    ///
+    /// # Errors
+    /// As [`Matmul::run`].
+    pub fn account(&self, index: usize) -> Result<Figures, String> {
+        let Extents { m, k, n, .. } = self.extents()?;
+        let (a, b) = self.slices(index / (m * n), m * k, k * n);
+        Ok(self.product(&a, &b, [k, m, n]).account(index % (m * n)))
+    }
+
+    fn slices(&self, index: usize, a: usize, b: usize) -> (Slice<'_>, Slice<'_>) {
+        let batch = self.c.len() - 2;
+        let of = |own: &[i64]| batch_of(index, &self.c[..batch], &own[..batch]);
+        (
+            slice(&self.a, of(self.a.dims), a),
+            slice(&self.b, of(self.b.dims), b),
+        )
+    }
+
+    /// C[m, n] = Σ_k A[m, k]·B[k, n] of one batch: filters m, channels k, positions n.
+    fn product<'s>(
+        &'s self,
+        a: &'s Slice<'s>,
+        b: &'s Slice<'s>,
+        [k, m, n]: [usize; 3],
+    ) -> Convolution<'s> {
+        Convolution {
+            geometry: Geometry::dense(k, m, n),
+            direction: Direction::Fprop,
+            first: b.operand(&self.b),
+            second: a.operand(&self.a),
+            bound: self.bound,
+            rounds_inputs: self.rounds_inputs,
+            transform: Transform::NONE,
+        }
+    }
+
+    fn extents(&self) -> Result<Extents, String> {
         let (a, b, c) = (self.a.dims, self.b.dims, self.c);
         let misfit = || format!("matmul of {a:?} and {b:?} to {c:?}");
         let rank = c.len();
@@ -41,34 +99,16 @@ impl Matmul<'_> {
         let size = |dim: i64| dim as usize;
         let (m, k, n) = (size(m), size(k), size(n));
         let batches: usize = c[..batch].iter().map(|&dim| size(dim)).product();
-        let mut whole = Estimate::unset(batches * m * n);
-        let mut linear = 0;
-        for index in 0..batches {
-            let a = slice(&self.a, batch_of(index, &c[..batch], &a[..batch]), m * k);
-            let b = slice(&self.b, batch_of(index, &c[..batch], &b[..batch]), k * n);
-            // C[m, n] = Σ_k A[m, k]·B[k, n]: filters m, channels k, positions n.
-            let (estimate, count) = Convolution {
-                geometry: Geometry::dense(k, m, n),
-                direction: Direction::Fprop,
-                first: b.operand(&self.b),
-                second: a.operand(&self.a),
-                bound: self.bound,
-                rounds_inputs: self.rounds_inputs,
-                transform: Transform::NONE,
-            }
-            .run()?;
-            let offset = index * m * n;
-            whole.value[offset..][..m * n].copy_from_slice(&estimate.value);
-            whole.error[offset..][..m * n].copy_from_slice(&estimate.error);
-            let shifted = estimate.also.into_iter().map(|other| Alternative {
-                index: other.index + offset,
-                ..other
-            });
-            whole.also.extend(shifted);
-            linear += count;
-        }
-        Ok((whole, linear))
+        Ok(Extents { m, k, n, batches })
     }
+}
+
+/// Extents of a product.
+struct Extents {
+    m: usize,
+    k: usize,
+    n: usize,
+    batches: usize,
 }
 
 /// The operand's batch behind C's batch `index`: blocks repeat, `i / (out / in)` per axis.

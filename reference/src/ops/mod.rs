@@ -1,5 +1,6 @@
 //! The operations, each on packed f64 with an uncertainty per element.
 
+pub(crate) mod account;
 pub(crate) mod batchnorm;
 pub(crate) mod conv;
 pub(crate) mod matmul;

@@ -58,6 +58,11 @@ impl SumBound {
         }
     }
 
+    /// The constant c of the growth.
+    pub fn factor(&self) -> f64 {
+        self.factor
+    }
+
     /// Unit roundoff of the compute type.
     pub fn roundoff(&self) -> f64 {
         self.roundoff
@@ -86,6 +91,23 @@ impl SumBound {
             + (self.partial + 2.0 * U64) * terms.sqrt() * (y.abs() + q)
             + self.products * (s + q)
             + terms * self.half_subnormal
+    }
+
+    /// `[A, B, c]` such that e ≤ A·|y| + B·Q + c for every sum of at most `terms` products, whichever
+    /// growth it has: of [`Self::random`] and [`Self::worst`] the larger, with S ≤ |y|/0.9 where the
+    /// data decide for linear growth and S ≤ √K·Q where it is declared.
+    pub fn coefficients(&self, terms: f64) -> [f64; 3] {
+        let (root, steps) = (terms.sqrt(), terms * self.roundoff);
+        let random = self.factor * self.roundoff * root;
+        let carried = (self.partial + 2.0 * U64) * root + self.products;
+        let (mut of_y, mut of_q) = (random + carried, random + carried);
+        let linear = steps * (1.0 + steps);
+        if self.linear {
+            of_q += (linear + self.products) * root;
+        } else if linear / 0.9 > random || self.products > 0.0 {
+            of_y += (linear + self.products) / 0.9;
+        }
+        [of_y, of_q, terms * self.half_subnormal]
     }
 
     /// Whether the sum may be one-signed and even enough for linear growth, S unknown: every sum

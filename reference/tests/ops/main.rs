@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod account;
 mod batchnorm;
 mod chains;
 mod conv;
@@ -10,5 +11,6 @@ mod engines;
 mod graphs;
 mod naive;
 mod pointwise;
+mod sample;
 mod threads;
 mod traits;

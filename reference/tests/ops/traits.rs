@@ -3,7 +3,9 @@
 use dnn_assay_graph::case::{Case, Fill};
 use dnn_assay_graph::{DataType, Graph};
 use dnn_assay_reference::dtype::{encode, round};
-use dnn_assay_reference::{Arithmetic, Criterion, Trait, Traits, Values, compare, evaluate, fill};
+use dnn_assay_reference::{
+    Arithmetic, Criterion, Trait, Traits, Values, compare, dtype, evaluate, fill,
+};
 use rstest::rstest;
 
 /// A 1 × 1 convolution of one pixel: 48 sums of `terms` products.
@@ -206,5 +208,47 @@ fn transforms_may_disturb_their_neighbours() {
         &inputs,
         &wrong,
         &Traits::default().with(Trait::Fft)
+    ));
+}
+
+/// Quotients and roots off by this many units of u.
+fn inexact(id: &str, units: f64, traits: &Traits) -> bool {
+    let graph = Case::parse_short(id).unwrap().graph().unwrap();
+    let inputs = fill::generate(&graph, Fill::Uniform, 3).unwrap();
+    let evaluation = evaluate(&graph, &inputs, &traits.arithmetic()).unwrap();
+    let output = graph.outputs().next().unwrap();
+    let estimate = &evaluation.tensors[&output.uid];
+    let off = |y: &f64| dtype::round(output.data_type, y * (1.0 + units * (-24f64).exp2()));
+    let got: Vec<f64> = estimate.value.iter().map(off).collect();
+    let mut bytes = vec![0; output.byte_size().unwrap()];
+    dtype::encode(output, &got, &mut bytes).unwrap();
+    compare(output, estimate, &bytes, &Criterion::Bound)
+        .unwrap()
+        .passed
+}
+
+#[test]
+fn approximate_division_and_roots_need_their_trait() {
+    let (none, approximate) = (
+        Traits::default(),
+        Traits::default().with(Trait::ApproxDivSqrt),
+    );
+    for (id, units) in [
+        ("pointwise.div/f32/nchw/n1-c2-i8x8", 5.0),
+        ("pointwise.reciprocal/f32/nchw/n1-c2-i8x8", 5.0),
+        ("pointwise.sqrt/f32/nchw/n1-c2-i8x8", 6.0),
+        ("pointwise.rsqrt/f32/nchw/n1-c2-i8x8", 11.0),
+    ] {
+        // As the definition says: inside of it with its trait, outside without, and outside beyond.
+        assert!(inexact(id, 0.9 * units, &approximate), "{id}");
+        assert!(!inexact(id, 0.9 * units, &none), "{id}");
+        assert!(!inexact(id, 1.5 * units, &approximate), "{id}");
+        assert!(inexact(id, 0.0, &none), "{id}");
+    }
+    // Nothing else becomes wider.
+    assert!(!inexact(
+        "pointwise.add/f32/nchw/n1-c2-i8x8",
+        4.0,
+        &approximate
     ));
 }

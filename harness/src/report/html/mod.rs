@@ -122,6 +122,7 @@ fn banner(page: &mut String, journal: &Journal, summary: &Summary) {
     for (label, value) in [
         ("planned", count(summary.planned)),
         ("verified", count(summary.verified)),
+        ("of them by samples", count(summary.sampled)),
         ("not right", count(red)),
         ("findings", count(findings::red(journal))),
         ("declined", count(summary.count_of("unsupported"))),

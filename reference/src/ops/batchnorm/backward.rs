@@ -64,6 +64,14 @@ impl Term<2, 6> for Terms {
     }
 }
 
+/// A channel's numbers with their errors; that of the inverse is relative.
+pub(super) struct Sums {
+    pub mean: (f64, f64),
+    pub inverse: (f64, f64),
+    pub dscale: (f64, f64),
+    pub dbias: (f64, f64),
+}
+
 impl Backward<'_> {
     /// # Errors
     /// A text where operands do not fit.
@@ -112,6 +120,17 @@ impl Backward<'_> {
             dscale: per_channel(&|c| (c.dscale, c.dscale_error)),
             dbias: per_channel(&|c| (c.dbias, c.dbias_error)),
         })
+    }
+
+    /// What a channel's statistics and sums are, each with its error.
+    pub(super) fn sums(&self, bounds: &Bounds<'_>, c: usize) -> Sums {
+        let own = self.channel(bounds, c);
+        Sums {
+            mean: (own.mean, own.mean_error),
+            inverse: (own.inverse, own.inverse_error),
+            dscale: (own.dscale, own.dscale_error),
+            dbias: (own.dbias, own.dbias_error),
+        }
     }
 
     /// Mean, its error, inverse standard deviation, its relative error.

@@ -27,6 +27,9 @@ pub(crate) struct Inference<'a> {
     pub functions: &'a FunctionErrors,
 }
 
+/// Four numbers with their errors.
+pub(super) type Parameters = ((f64, f64), (f64, f64), (f64, f64), (f64, f64));
+
 /// One channel.
 #[derive(Clone, Copy)]
 struct Channel {
@@ -57,10 +60,7 @@ impl Inference<'_> {
         for (name, operand) in named {
             self.shape.per_channel(name, operand)?;
         }
-        let bounds = Bounds {
-            sum: self.bound,
-            functions: self.functions,
-        };
+        let bounds = self.bounds();
         let channels: Vec<Channel> = (0..self.shape.channels)
             .map(|c| self.channel(&bounds, c))
             .collect();
@@ -76,6 +76,25 @@ impl Inference<'_> {
         estimate.also.extend(single.flat_map(any_overflow));
         estimate.also.sort_by_key(|other| other.index);
         Ok(estimate)
+    }
+
+    pub(super) fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            sum: self.bound,
+            functions: self.functions,
+        }
+    }
+
+    /// Mean, inverse deviation, scale and bias of a channel, each with its error; that of the inverse
+    /// is relative.
+    pub(super) fn parameters(&self, bounds: &Bounds<'_>, c: usize) -> Parameters {
+        let own = self.channel(bounds, c);
+        (
+            (own.mean, own.mean_error),
+            (own.inverse, own.inverse_error),
+            (own.scale, own.scale_error),
+            (own.bias, own.bias_error),
+        )
     }
 
     fn channel(&self, bounds: &Bounds<'_>, c: usize) -> Channel {

@@ -1,6 +1,7 @@
 //! Convolution in its three directions: values in f64, and an uncertainty from the squares of the
 //! same products.
 
+mod account;
 mod bound;
 mod chunks;
 mod direct;

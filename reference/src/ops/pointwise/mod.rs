@@ -1,9 +1,13 @@
 //! The 47 pointwise modes: value, rounding of the textbook formula, and what uncertain operands do.
 
+mod account;
 mod broadcast;
+mod naive;
 mod spread;
 mod textbook;
 mod value;
+
+pub(crate) use naive::naive;
 
 use crate::arithmetic::{FunctionErrors, Precision};
 use crate::array::Array;

@@ -1,0 +1,183 @@
+//! Cases that are judged by samples.
+
+use crate::support::{Ran, run, run_mutant};
+use dnn_assay::exit::Exit;
+use rstest::rstest;
+
+const CONV: &str = "conv.fprop/f32/nchw/n2-c8-k8-i40x40-f3x3/pad1-g2";
+
+fn sampled(fault: &str, case: &str, more: &[&str]) -> Ran {
+    let mut arguments = vec!["--case", case, "--sample", "300", "--junit", "junit.xml"];
+    arguments.extend(more);
+    run_mutant(fault, "run", &arguments)
+}
+
+/// The record of the only case in a run's journal.
+fn record(ran: &Ran) -> serde_json::Value {
+    let journal = ran.file("dnn-assay-out/journal.jsonl");
+    let mut records = journal
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    records
+        .find(|record| record["record"] == "case-end")
+        .unwrap()
+}
+
+#[rstest]
+#[case(CONV, "sums of 4 channels touch every element")]
+#[case(
+    "conv.dgrad/f16/nhwc/n2-c8-k8-i40x40-f3x3/pad1-str2",
+    "sums of 8 channels"
+)]
+#[case(
+    "conv.wgrad/bf16/nchw/n2-c32-k32-i20x20-f3x3/pad1",
+    "sums of 32 channels"
+)]
+#[case(
+    "conv.fprop+bias+relu_fwd/f16/nchw/n2-c8-k8-i40x40-f3x3/pad1",
+    "no sums over channels (the graph has more than one node)"
+)]
+#[case(
+    "batchnorm.inference_var/f16+f32/nchw/n2-c8-i40x40",
+    "no sums over channels"
+)]
+#[case("pointwise.gelu_fwd/f32/nchw/n2-c8-i40x40", "no sums over channels")]
+#[case(
+    "conv.fprop/f16/nchw/n2-c8-k8-i40x40-f3x3/pad1/int",
+    "sums of 8 channels"
+)]
+fn a_right_engine_passes_and_every_report_says_by_what(#[case] case: &str, #[case] sums: &str) {
+    let ran = sampled("", case, &[]);
+    let told = [
+        "1 verified (1 of them by samples)",
+        "300 at random",
+        sums,
+        "0.1 % with probability 0.74",
+    ];
+    ran.expect(Exit::Ok, &told);
+    let junit = ran.file("junit.xml");
+    assert!(
+        junit.contains("by samples") && junit.contains(" at random"),
+        "{junit}"
+    );
+    let record = record(&ran);
+    let (compared, of) = (&record["compared"], &record["sampled"]["elements"]);
+    assert!(
+        compared.as_u64() < of.as_u64() && compared.as_u64() > Some(300),
+        "{record}"
+    );
+    assert_eq!(record["sampled"]["misses"].as_array().unwrap().len(), 3);
+    // A report that is written again from the journal says the same.
+    let out = ran.folder.path().join("dnn-assay-out");
+    run(&["report", out.to_str().unwrap()]).expect(Exit::Ok, &told);
+}
+
+#[rstest]
+#[case("conv-last-tile", CONV)]
+#[case("conv-next-group", CONV)]
+#[case("output-last-element-doubled", CONV)]
+#[case(
+    "output-last-element-doubled",
+    "pointwise.gelu_fwd/f32/nchw/n2-c8-i40x40"
+)]
+fn faults_at_borders_are_found(#[case] fault: &str, #[case] case: &str) {
+    let ran = sampled(fault, case, &["--dump-on-fail", "dumps"]);
+    let texts = [
+        "fail(numeric)",
+        "by samples",
+        "sampled elements differ by more than bound allows",
+        "worst element",
+        "--sample 300",
+        "not dumped: the case was judged by samples",
+        "the fault is not named",
+    ];
+    ran.expect(Exit::Failed, &texts);
+    assert_eq!(record(&ran)["verdict"], "fail");
+}
+
+#[test]
+fn without_the_flag_every_element_is_compared() {
+    let ran = run_mutant("", "run", &["--case", CONV]);
+    ran.expect(Exit::Ok, &["1 verified, "]);
+    let record = record(&ran);
+    assert_eq!(
+        (record["compared"].as_u64(), record["sampled"].is_null()),
+        (Some(25_600), true)
+    );
+    // As few elements as samples are compared as well.
+    let small = sampled("", "conv.fprop/f32/nchw/n1-c2-k2-i5x5-f3x3/pad1", &[]);
+    small.expect(Exit::Ok, &["1 verified, "]);
+}
+
+#[rstest]
+#[case(
+    "batchnorm.training/f32/nchw/n2-c8-i40x40/stats",
+    "Batchnorm needs the whole tensor"
+)]
+#[case(
+    "conv.fprop/f32/nchw/n2-c8-k8-i40x40-f3x3/pad1/edges",
+    "aims at elements"
+)]
+fn what_cannot_be_sampled_is_judged_as_a_whole_and_said(#[case] case: &str, #[case] why: &str) {
+    let ran = sampled("", case, &[]);
+    ran.expect(Exit::Ok, &["1 verified, "]);
+    let record = record(&ran);
+    assert!(record["sampled"].is_null());
+    let notes = record["notes"].to_string();
+    assert!(
+        notes.contains("judged as a whole") && notes.contains(why),
+        "{notes}"
+    );
+    // A trait whose errors go by the whole tensor.
+    let winograd = sampled("", CONV, &["--trait", "winograd"]);
+    winograd.expect(Exit::Ok, &["1 verified, "]);
+}
+
+#[test]
+fn samples_are_for_the_bound_alone() {
+    let ran = sampled("", CONV, &["--criterion", "rms"]);
+    ran.expect(Exit::Usage, &["--sample judges by the bound alone"]);
+    let none = run_mutant("", "run", &["--case", CONV, "--sample", "0"]);
+    none.expect(Exit::Usage, &["--sample"]);
+}
+
+#[test]
+fn a_suite_may_ask_for_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.yaml");
+    let text =
+        format!("schema: 1\ngroups:\n  - {{name: large, sample: 200, ids: ['{CONV}/uni']}}\n");
+    std::fs::write(&path, text).unwrap();
+    let suite = path.to_str().unwrap();
+    let right = run_mutant("", "run", &["--suite", suite]);
+    right.expect(Exit::Ok, &["1 of them by samples", "200 at random"]);
+    // The line that runs the case again asks for the same.
+    let wrong = run_mutant("conv-last-tile", "run", &["--suite", suite]);
+    wrong.expect(Exit::Failed, &["--sample 200"]);
+}
+
+#[test]
+fn ranges_reach_the_engine_and_the_line_that_repeats() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ranged.yaml");
+    let id = "pointwise.sub/f32/nchw/n1-c2-i4x4";
+    let text = format!(
+        "schema: 1\ngroups:\n  - {{name: ranged, ranges: {{a: [3, 4]}}, ids: ['{id}/none/uni']}}\n"
+    );
+    std::fs::write(&path, &text).unwrap();
+    let suite = path.to_str().unwrap();
+    let dumps = folder.path().join("dumps");
+    let more = ["--suite", suite, "--dump-on-fail", dumps.to_str().unwrap()];
+    let wrong = run_mutant("output-last-element-doubled", "run", &more);
+    wrong.expect(Exit::Failed, &["--range a=3..4"]);
+    let again = ["--case", id, "--range", "a=3..4"];
+    run_mutant("", "run", &again).expect(Exit::Ok, &["1 verified"]);
+    let bad = ["--case", id, "--range", "a=4..3"];
+    run_mutant("", "run", &bad).expect(Exit::Usage, &["TENSOR=LOW..HIGH"]);
+    std::fs::write(&path, text.replace("[3, 4]", "[4, 3]")).unwrap();
+    let refused = run_mutant("", "run", &["--suite", suite]);
+    refused.expect(
+        Exit::Usage,
+        &["the range of `a` is [4, 3]", "ranged.yaml:3"],
+    );
+}

@@ -1,0 +1,202 @@
+//! The judgement of an output by some of its elements.
+
+use super::crop::{Uncroppable, crop};
+use super::{Choice, Source, coordinates};
+use crate::arithmetic::Arithmetic;
+use crate::compare::{Comparison, compare};
+use crate::criterion::Criterion;
+use crate::decoys::{self, DecoyReport};
+use crate::dtype::{LayoutError, checked_view};
+use crate::estimate::{Alternative, Estimate};
+use crate::evaluate::{EvalError, evaluate};
+use dnn_assay_graph::case::Fill;
+use dnn_assay_graph::{Attributes, Graph, PointwiseMode, Tensor};
+use rayon::prelude::*;
+
+/// What samples of one output said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampled {
+    /// The figures of the elements that were compared; indices and coordinates are those of the
+    /// whole tensor.
+    pub comparison: Comparison,
+    /// Decoys of the same elements, as a row.
+    pub decoys: DecoyReport,
+    /// Elements of the tensor.
+    pub total: usize,
+    /// How many of the draws were at random.
+    pub random: usize,
+    /// Elements that were chosen and have no graph of their own.
+    pub left_out: usize,
+}
+
+/// Why an output cannot be judged by samples.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SampleError {
+    /// The reference failed on a sample.
+    #[error("element {index} of tensor {uid}: {error}")]
+    Element {
+        /// The tensor.
+        uid: i64,
+        /// Its element.
+        index: usize,
+        /// What is wrong.
+        error: EvalError,
+    },
+    /// The buffer is not that of the tensor.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// No chosen element could be computed by itself.
+    #[error("no element of tensor {uid} can be computed by itself: {why}")]
+    Nothing {
+        /// The tensor.
+        uid: i64,
+        /// Why the first could not.
+        why: String,
+    },
+}
+
+/// Why a graph has to be judged as a whole, in words; `None` where samples can judge it.
+pub fn refusal(graph: &Graph, fill: Fill, arithmetic: &Arithmetic) -> Option<String> {
+    if !matches!(fill, Fill::Uniform | Fill::Integer) {
+        return Some(format!(
+            "the fill `{fill}` aims at elements, which samples may miss"
+        ));
+    }
+    if graph
+        .tensors
+        .iter()
+        .any(|tensor| tensor.ragged_offset_uid.is_some())
+    {
+        return Some("a tensor is ragged".to_owned());
+    }
+    let transforms = |attributes: &Attributes| {
+        matches!(
+            attributes,
+            Attributes::ConvolutionFwd(_)
+                | Attributes::ConvolutionBwd(_)
+                | Attributes::ConvolutionWrw(_)
+        )
+    };
+    let nodes = || graph.nodes.iter().map(|node| &node.attributes);
+    if arithmetic.transform > 0.0 && nodes().any(transforms) {
+        return Some("transforms err by the largest element of the whole tensor".to_owned());
+    }
+    nodes().find_map(|attributes| match attributes {
+        Attributes::Pointwise(table) if table.operation == PointwiseMode::GenIndex => {
+            Some("an index depends on its place in the whole tensor".to_owned())
+        }
+        Attributes::Pointwise(_)
+        | Attributes::Matmul(_)
+        | Attributes::BatchnormInference(_)
+        | Attributes::BatchnormInferenceVariance(_) => None,
+        conv if transforms(conv) => None,
+        other => Some(format!("{} needs the whole tensor", other.kind())),
+    })
+}
+
+/// The estimate of some elements of tensor `uid`, in their order: each has the value that
+/// [`evaluate`] gives for it, bit for bit but for the tree of wgrad's sums, and the uncertainty as far as f32 sums the same squares alike
+/// in another order. Elements without a graph of their own are left out; the second result
+/// has the indices of those that are not.
+///
+/// # Errors
+/// [`SampleError`] where the reference fails, or no element is left.
+pub fn estimate(
+    graph: &Graph,
+    source: &dyn Source,
+    arithmetic: &Arithmetic,
+    output: &Tensor,
+    indices: &[usize],
+) -> Result<(Estimate, Vec<usize>), SampleError> {
+    let uid = output.uid;
+    let one = |&index: &usize| {
+        let place = coordinates(&output.dims, index);
+        let crop = match crop(graph, source, uid, &place) {
+            Ok(crop) => crop,
+            // A sum of nothing is 0, in every arithmetic.
+            Err(Uncroppable::Dead) if graph.nodes.len() == 1 => {
+                return Ok(Ok((index, Estimate::exact(vec![0.0]))));
+            }
+            Err(why) => return Ok(Err(why)),
+        };
+        let failed = |error| SampleError::Element { uid, index, error };
+        let mut evaluation = evaluate(&crop.graph, &crop.values, arithmetic).map_err(failed)?;
+        let estimate = evaluation.tensors.remove(&crop.uid).unwrap_or_default();
+        Ok(Ok((index, estimate)))
+    };
+    let each: Vec<Result<(usize, Estimate), Uncroppable>> = indices
+        .par_iter()
+        .map(one)
+        .collect::<Result<_, SampleError>>()?;
+    let (mut value, mut error, mut also) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut kept, mut why) = (Vec::new(), None);
+    for element in each {
+        match element {
+            Ok((index, estimate)) => {
+                let at = kept.len();
+                value.extend_from_slice(&estimate.value);
+                error.extend_from_slice(&estimate.error);
+                let others = estimate.also.into_iter();
+                also.extend(others.map(|other| Alternative { index: at, ..other }));
+                kept.push(index);
+            }
+            Err(Uncroppable::Other(text)) => why = why.or(Some(text)),
+            Err(Uncroppable::Dead) => {}
+        }
+    }
+    if kept.is_empty() {
+        let why = why.unwrap_or_else(|| "every window lies in the padding".to_owned());
+        return Err(SampleError::Nothing { uid, why });
+    }
+    let mut all = Estimate::new(value.into(), error.into());
+    all.also = also;
+    Ok((all, kept))
+}
+
+/// Compares the chosen elements of `output`, whose strided bytes are `got`.
+///
+/// # Errors
+/// [`SampleError`]: see [`estimate`]; or a buffer that does not fit.
+pub fn judge(
+    graph: &Graph,
+    source: &dyn Source,
+    arithmetic: &Arithmetic,
+    (output, got): (&Tensor, &[u8]),
+    criterion: &Criterion,
+    choice: &Choice,
+) -> Result<Sampled, SampleError> {
+    let (estimate, kept) = estimate(graph, source, arithmetic, output, &choice.indices)?;
+    let row = Tensor {
+        dims: vec![kept.len() as i64],
+        strides: vec![1],
+        ..output.clone()
+    };
+    let bytes = gather(output, got, &kept)?;
+    let mut comparison = compare(&row, &estimate, &bytes, criterion)?;
+    for element in comparison.worst.iter_mut().chain(&mut comparison.first) {
+        element.index = kept[element.index];
+        let place = coordinates(&output.dims, element.index);
+        element.coordinates = place.into_iter().map(|at| at as i64).collect();
+    }
+    Ok(Sampled {
+        decoys: decoys::check(&row, &estimate, criterion)?,
+        comparison,
+        total: output.element_count().unwrap_or(0),
+        random: choice.random,
+        left_out: choice.indices.len() - kept.len(),
+    })
+}
+
+/// The bytes of some elements, one behind the other.
+fn gather(tensor: &Tensor, got: &[u8], indices: &[usize]) -> Result<Vec<u8>, LayoutError> {
+    checked_view(tensor, got.len())?;
+    let size = tensor.data_type.size().unwrap_or(1);
+    let mut bytes = Vec::with_capacity(indices.len() * size);
+    for &index in indices {
+        let place = coordinates(&tensor.dims, index);
+        let places = place.iter().zip(&tensor.strides);
+        let offset: usize = places.map(|(&at, &stride)| at * stride as usize).sum();
+        bytes.extend_from_slice(&got[offset * size..(offset + 1) * size]);
+    }
+    Ok(bytes)
+}
