@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
-use dnn_assay::power::{Check, Fate, Mutant, Table, power};
+use dnn_assay::power::{Check, Fate, Mutant, Names, Table, names, power};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Of the faults that checks of conformance must catch, these stand for all: each has its trial in
@@ -45,6 +45,10 @@ fn main() -> ExitCode {
             let sample = sample(&table()?);
             caught(&|name| sample.contains(name))
         }),
+        Trial::test("faults_of_numbers_are_named", || {
+            named(&names(&table()?, 2)?)
+        }),
+        Trial::test("a_wrong_name_and_too_few_right_ones_are_noticed", noticed),
         Trial::test("every_fault_is_caught", || caught(&|_| true)).with_ignored_flag(true),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()
@@ -76,6 +80,38 @@ fn caught(takes: &dyn Fn(&str) -> bool) -> Result<(), Failed> {
         return Ok(());
     }
     Err(text.into())
+}
+
+/// The share of faults of numbers that must be named rightly.
+const NAMED: f64 = 0.9;
+
+/// No fault of numbers in a graph of one or two nodes may have a wrong name, and nine in ten must have
+/// a right one.
+fn named(names: &Names) -> Result<(), Failed> {
+    if !names.wrong.is_empty() {
+        return Err(format!("named wrongly: {}", names.wrong.join(", ")).into());
+    }
+    // A table that lost its mutants proves nothing.
+    if names.count() < 70 || names.share() < NAMED {
+        let (right, all) = (names.right.len(), names.count());
+        let unnamed = names.unnamed.join(", ");
+        return Err(format!("{right} of {all} are named rightly; unnamed: {unnamed}").into());
+    }
+    Ok(())
+}
+
+/// What [`named`] is there for.
+fn noticed() -> Result<(), Failed> {
+    let of = |right: usize, wrong: usize, unnamed: usize| Names {
+        right: vec!["r".to_owned(); right],
+        wrong: vec!["w".to_owned(); wrong],
+        unnamed: vec!["u".to_owned(); unnamed],
+    };
+    assert!(named(&of(72, 0, 8)).is_ok());
+    assert!(named(&of(79, 1, 0)).is_err(), "a wrong name");
+    assert!(named(&of(71, 0, 9)).is_err(), "too few right ones");
+    assert!(named(&of(20, 0, 0)).is_err(), "too few mutants");
+    Ok(())
 }
 
 /// Names in the first column of the page's tables, in its order.

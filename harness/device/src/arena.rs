@@ -7,9 +7,11 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 
-use crate::layout::{BufferSpec, Layout, LayoutError};
+use crate::layout::{BufferSpec, Layout, LayoutError, Residence, Slot};
 use crate::poison::{Run, fill_canary};
-use crate::snapshot::{OutputView, Snapshot, check};
+use crate::snapshot::{Snapshot, check};
+use crate::sparse;
+use crate::view::ElementView;
 
 /// Bytes moved per system call where a whole buffer need not be held.
 pub(crate) const CHUNK: usize = 256 << 10;
@@ -43,9 +45,32 @@ pub enum ArenaError {
         /// Its length in bytes.
         size: u64,
     },
+    /// Two elements of a sparse buffer's view share a place.
+    #[error("buffer {uid}: elements of a sparse view may not share a place")]
+    Overlap {
+        /// The buffer.
+        uid: i64,
+    },
+    /// The system does not say where a file has data, so that no buffer can be sparse.
+    #[error(
+        "buffer {uid} of {size} bytes is mostly gap, and the system does not tell the holes of a memory file from data (SEEK_DATA)"
+    )]
+    NoHoles {
+        /// The buffer.
+        uid: i64,
+        /// Its length in bytes.
+        size: u64,
+    },
     /// The file cannot be grown, written or read. The worker may have truncated it.
     #[error("shared memory: {0}")]
     Io(#[from] io::Error),
+}
+
+impl ArenaError {
+    /// Whether it is the case that cannot be had here, and not memory that fails.
+    pub fn is_of_the_case(&self) -> bool {
+        matches!(self, Self::Layout(_) | Self::NoHoles { .. })
+    }
 }
 
 impl From<rustix::io::Errno> for ArenaError {
@@ -59,8 +84,10 @@ impl From<rustix::io::Errno> for ArenaError {
 pub(crate) enum Contents {
     /// These bytes; the plugin must not change them.
     Written(Vec<u8>),
+    /// These elements, without their gaps.
+    Elements(ElementView, Vec<u8>),
     /// Poison.
-    Poisoned(OutputView, Run),
+    Poisoned(ElementView, Run),
     /// Nothing yet.
     Nothing,
 }
@@ -114,14 +141,22 @@ impl Arena {
     /// written or poisoned.
     pub fn prepare(&mut self, specs: &[BufferSpec]) -> Result<&Layout, ArenaError> {
         let layout = Layout::compute(specs, self.page)?;
+        let sparse = layout.slots.iter().find(|slot| is_sparse(slot));
         let held = rustix::fs::fstat(&self.file)?.st_size as u64;
-        if held > KEEP && held / 4 > layout.len {
+        // What is not written must be a hole.
+        if sparse.is_some() || held > KEEP && held / 4 > layout.len {
             self.file.set_len(0)?;
         }
         // The worker grows the file for workspaces; never rely on an earlier length.
         let held = rustix::fs::fstat(&self.file)?.st_size as u64;
         if held < layout.len {
             self.file.set_len(layout.len)?;
+        }
+        if let Some(slot) = sparse
+            && !sparse::tells_holes(&self.file)
+        {
+            let (uid, size) = (slot.spec.uid, slot.spec.size);
+            return Err(ArenaError::NoHoles { uid, size });
         }
         self.len = layout.len;
         for slot in &layout.slots {
@@ -150,13 +185,52 @@ impl Arena {
         Ok(())
     }
 
-    /// Poisons all of an output, gaps included. `view` says where its elements lie.
-    pub fn poison(&mut self, uid: i64, view: OutputView, run: Run) -> Result<(), ArenaError> {
+    /// Writes the elements of a sparse input, given without gaps and in the order of memory; its
+    /// gaps are holes, which read as zeros. The bytes are kept: the snapshot compares them.
+    pub fn write_elements(
+        &mut self,
+        uid: i64,
+        view: ElementView,
+        bytes: Vec<u8>,
+    ) -> Result<(), ArenaError> {
+        let index = self.index(uid)?;
+        let slot = &self.layout.slots[index];
+        fits(slot, &view)?;
+        let stretches = view.stretches();
+        let expected = stretches
+            .iter()
+            .map(|stretch| stretch.end - stretch.start)
+            .sum();
+        if stretches.is_empty() {
+            return Err(ArenaError::Overlap { uid });
+        }
+        let given = bytes.len() as u64;
+        if expected != given {
+            return Err(ArenaError::Length {
+                uid,
+                expected,
+                given,
+            });
+        }
+        sparse::write_elements(&self.file, slot, &view, &bytes)?;
+        self.contents[index] = Contents::Elements(view, bytes);
+        Ok(())
+    }
+
+    /// Poisons all of an output, gaps included; of a sparse one its elements and what is watched
+    /// around them. `view` says where its elements lie.
+    pub fn poison(&mut self, uid: i64, view: ElementView, run: Run) -> Result<(), ArenaError> {
         let index = self.index(uid)?;
         let slot = &self.layout.slots[index];
         let size = slot.spec.size;
-        if !view.fits(size) {
-            return Err(ArenaError::View { uid, size });
+        fits(slot, &view)?;
+        if is_sparse(slot) {
+            if view.stretches().is_empty() {
+                return Err(ArenaError::Overlap { uid });
+            }
+            sparse::poison(&self.file, slot, &view, run)?;
+            self.contents[index] = Contents::Poisoned(view, run);
+            return Ok(());
         }
         let mut chunk = vec![0; CHUNK.min(size as usize)];
         view.element.poison(run).fill(&mut chunk);
@@ -208,6 +282,18 @@ impl Arena {
             .iter()
             .position(|slot| slot.spec.uid == uid)
             .ok_or(ArenaError::UnknownUid(uid))
+    }
+}
+
+fn is_sparse(slot: &Slot) -> bool {
+    slot.spec.residence == Residence::Elements
+}
+
+fn fits(slot: &Slot, view: &ElementView) -> Result<(), ArenaError> {
+    let (uid, size) = (slot.spec.uid, slot.spec.size);
+    match view.fits(size) {
+        true => Ok(()),
+        false => Err(ArenaError::View { uid, size }),
     }
 }
 

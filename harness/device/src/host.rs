@@ -45,7 +45,7 @@ mod tests {
     use crate::arena::Arena;
     use crate::layout::{BufferSpec, MAX_ALIGNMENT, Role, WORKSPACE_UID};
     use crate::poison::Run;
-    use crate::snapshot::OutputView;
+    use crate::view::ElementView;
 
     #[test]
     fn both_sides_see_the_same_bytes() {
@@ -57,7 +57,7 @@ mod tests {
         specs[1].align = MAX_ALIGNMENT;
         let layout = arena.prepare(&specs).unwrap().clone();
         arena.write(1, vec![7; 5000]).unwrap();
-        let view = OutputView::packed(Element::F32, 2);
+        let view = ElementView::packed(Element::F32, 2);
         arena.poison(2, view, Run::First).unwrap();
 
         let with = layout.with_workspace(100, 256).unwrap();

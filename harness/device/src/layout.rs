@@ -53,6 +53,17 @@ pub enum Role {
     Workspace,
 }
 
+/// How much of a buffer is memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Residence {
+    /// All of it.
+    #[default]
+    Whole,
+    /// Its elements and what is watched around them; the rest is a hole in the file, which reads
+    /// as zeros.
+    Elements,
+}
+
 /// One buffer of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferSpec {
@@ -66,6 +77,8 @@ pub struct BufferSpec {
     pub placement: Placement,
     /// What it is to the plugin.
     pub role: Role,
+    /// How much of it is memory.
+    pub residence: Residence,
 }
 
 impl BufferSpec {
@@ -77,6 +90,7 @@ impl BufferSpec {
             align: DEFAULT_ALIGNMENT,
             placement: Placement::End,
             role,
+            residence: Residence::Whole,
         }
     }
 }
@@ -170,6 +184,7 @@ impl Layout {
             align,
             placement: self.workspace_placement(),
             role: Role::Workspace,
+            residence: Residence::Whole,
         })?;
         Ok(layout)
     }
@@ -260,6 +275,7 @@ mod tests {
             align,
             placement,
             role: Role::Input,
+            residence: Residence::Whole,
         }
     }
 

@@ -18,6 +18,8 @@ mod map;
 mod memory_kind;
 mod poison;
 mod snapshot;
+mod sparse;
+mod view;
 
 pub use arena::{Arena, ArenaError};
 pub use backend::{DeviceBackend, DeviceError, Held, Shortage, open_backend};
@@ -28,9 +30,10 @@ pub use gpu::{
 pub use host::HostBackend;
 pub use layout::{
     BufferSpec, DEFAULT_ALIGNMENT, GUARD_BYTES, Layout, LayoutError, MAX_ALIGNMENT, Placement,
-    Role, Slot, WORKSPACE_ALIGNMENT, WORKSPACE_UID,
+    Residence, Role, Slot, WORKSPACE_ALIGNMENT, WORKSPACE_UID,
 };
 pub use map::ArenaMap;
 pub use memory_kind::{MemoryKind, UnknownMemoryKind};
 pub use poison::{Element, Pattern, Run, canary_byte, fill_canary};
-pub use snapshot::{BufferCheck, Damage, OutputView, Snapshot};
+pub use snapshot::{BufferCheck, Damage, Snapshot};
+pub use view::ElementView;

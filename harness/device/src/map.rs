@@ -7,7 +7,7 @@ use std::ptr;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::layout::{Layout, MAX_ALIGNMENT, Slot};
+use crate::layout::{Layout, MAX_ALIGNMENT, Residence, Slot};
 use crate::poison::fill_canary;
 
 /// A mapped arena. Guards fault on access; the rest is readable and writable, inputs too (the
@@ -66,6 +66,12 @@ impl ArenaMap {
     /// Maps the accessible pages of one slot over the reservation.
     fn open(&self, file: impl AsFd, slot: &Slot) -> io::Result<()> {
         let len = (slot.region.end - slot.region.start) as usize;
+        let sharing = MapFlags::SHARED | MapFlags::FIXED;
+        let flags = match slot.spec.residence {
+            // All of it is written or read: one call instead of a fault per page.
+            Residence::Whole => sharing | MapFlags::POPULATE,
+            Residence::Elements => sharing,
+        };
         // SAFETY: the region lies inside the reservation, which this value owns and to which no
         // references exist; MAP_FIXED replaces inaccessible pages only.
         unsafe {
@@ -73,8 +79,7 @@ impl ArenaMap {
                 self.at(slot.region.start).cast(),
                 len,
                 ProtFlags::READ | ProtFlags::WRITE,
-                // All of it is written or read: one call instead of a fault per page.
-                MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE,
+                flags,
                 file,
                 slot.region.start,
             )

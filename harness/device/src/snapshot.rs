@@ -5,86 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::arena::{ArenaError, CHUNK, Contents};
-use crate::layout::{Role, Slot};
-use crate::poison::{Element, Run, canary_byte};
-
-/// Where the elements of an output lie.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutputView {
-    /// Element type.
-    pub element: Element,
-    /// Extents, outermost first.
-    pub dims: Vec<i64>,
-    /// Strides in elements, one per extent.
-    pub strides: Vec<i64>,
-}
-
-impl OutputView {
-    /// A packed row of `count` elements.
-    pub fn packed(element: Element, count: i64) -> Self {
-        Self {
-            element,
-            dims: vec![count],
-            strides: vec![1],
-        }
-    }
-
-    /// Whether all elements lie inside a buffer of `size` bytes.
-    pub fn fits(&self, size: u64) -> bool {
-        if self.dims.len() != self.strides.len() {
-            return false;
-        }
-        let mut last: i128 = 0;
-        for (&dim, &stride) in self.dims.iter().zip(&self.strides) {
-            if dim < 0 || stride < 0 {
-                return false;
-            }
-            if dim == 0 {
-                return true;
-            }
-            last += i128::from(dim - 1) * i128::from(stride);
-        }
-        (last + 1) * i128::from(self.element.size()) <= i128::from(size)
-    }
-
-    /// Whether the elements fill `size` bytes without a gap.
-    fn is_dense(&self, size: u64) -> bool {
-        let count: i128 = self.dims.iter().map(|&dim| i128::from(dim)).product();
-        count * i128::from(self.element.size()) == i128::from(size)
-            && self
-                .strides
-                .iter()
-                .zip(&self.dims)
-                .all(|(&stride, &dim)| stride > 0 || dim <= 1)
-    }
-
-    /// Calls `visit` with each element's byte offset, in logical row-major order.
-    fn for_each_offset(&self, mut visit: impl FnMut(u64)) {
-        if self.dims.contains(&0) {
-            return;
-        }
-        let size = u64::from(self.element.size());
-        let mut index = vec![0i64; self.dims.len()];
-        let mut at = 0i64;
-        loop {
-            visit(at as u64 * size);
-            let mut axis = self.dims.len();
-            loop {
-                if axis == 0 {
-                    return;
-                }
-                axis -= 1;
-                index[axis] += 1;
-                at += self.strides[axis];
-                if index[axis] < self.dims[axis] {
-                    break;
-                }
-                at -= self.strides[axis] * self.dims[axis];
-                index[axis] = 0;
-            }
-        }
-    }
-}
+use crate::layout::{Residence, Role, Slot};
+use crate::poison::{Run, canary_byte};
+use crate::sparse;
+use crate::view::ElementView;
 
 /// Bytes that changed although nobody may change them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +43,8 @@ pub struct BufferCheck {
     pub unwritten: u64,
     /// The first such element, as a logical row-major index.
     pub first_unwritten: Option<u64>,
-    /// A copy of an output's bytes, gaps included; empty for other roles.
+    /// A copy of an output's bytes, gaps included, but for a sparse one: its elements alone, in the
+    /// order of memory. Empty for other roles.
     pub bytes: Vec<u8>,
 }
 
@@ -174,13 +99,13 @@ impl Snapshot {
 }
 
 /// Collects changed bytes into one [`Damage`].
-struct Differences {
+pub(crate) struct Differences {
     origin: u64,
-    damage: Option<Damage>,
+    pub(crate) damage: Option<Damage>,
 }
 
 impl Differences {
-    fn new(slot: &Slot) -> Self {
+    pub(crate) fn new(slot: &Slot) -> Self {
         Self {
             origin: slot.bytes.start,
             damage: None,
@@ -200,7 +125,7 @@ impl Differences {
     }
 
     /// Adds the bytes of `found`, which lie at `offset`, that differ from `expected`.
-    fn compare(&mut self, offset: u64, found: &[u8], expected: &[u8]) {
+    pub(crate) fn compare(&mut self, offset: u64, found: &[u8], expected: &[u8]) {
         if found == expected {
             return;
         }
@@ -230,6 +155,15 @@ pub(crate) fn check(
     };
     match contents {
         Contents::Written(bytes) => result.changed = changed(file, slot, bytes)?,
+        Contents::Elements(view, bytes) => {
+            result.changed = sparse::changed(file, slot, view, bytes)?;
+        }
+        Contents::Poisoned(view, run) if slot.spec.residence == Residence::Elements => {
+            let bytes = sparse::elements(file, slot, view)?;
+            count_unwritten(&mut result, &bytes, &view.without_gaps(), *run);
+            result.gaps = sparse::gaps(file, slot, view, *run)?;
+            result.bytes = bytes;
+        }
         Contents::Poisoned(view, run) => {
             let mut bytes = vec![0; slot.spec.size as usize];
             file.read_exact_at(&mut bytes, slot.bytes.start)?;
@@ -266,24 +200,15 @@ fn changed(file: &File, slot: &Slot, written: &[u8]) -> io::Result<Option<Damage
     Ok(differences.damage)
 }
 
-fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &OutputView, run: Run) {
-    let pattern = view.element.poison(run);
-    let poison = pattern.bytes();
+fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &ElementView, run: Run) {
+    count_unwritten(result, bytes, view, run);
     if view.is_dense(slot.spec.size) && is_row_major(view) {
-        (result.unwritten, result.first_unwritten) = count_packed(bytes, poison);
         return;
     }
+    let pattern = view.element.poison(run);
+    let poison = pattern.bytes();
     let mut covered = vec![false; bytes.len().div_ceil(poison.len())];
-    let mut index = 0;
-    view.for_each_offset(|at| {
-        let at = at as usize;
-        covered[at / poison.len()] = true;
-        if bytes[at..].starts_with(poison) {
-            result.unwritten += 1;
-            result.first_unwritten.get_or_insert(index);
-        }
-        index += 1;
-    });
+    view.for_each_offset(|at| covered[at as usize / poison.len()] = true);
     let mut differences = Differences::new(slot);
     let chunks = bytes.chunks(poison.len()).zip(&covered).enumerate();
     for (i, (found, _)) in chunks.filter(|(_, (_, covered))| !**covered) {
@@ -291,6 +216,24 @@ fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &Outp
         differences.compare(at, found, &poison[..found.len()]);
     }
     result.gaps = differences.damage;
+}
+
+/// Elements that hold their poison.
+fn count_unwritten(result: &mut BufferCheck, bytes: &[u8], view: &ElementView, run: Run) {
+    let pattern = view.element.poison(run);
+    let poison = pattern.bytes();
+    if view.is_dense(bytes.len() as u64) && is_row_major(view) {
+        (result.unwritten, result.first_unwritten) = count_packed(bytes, poison);
+        return;
+    }
+    let mut index = 0;
+    view.for_each_offset(|at| {
+        if bytes[at as usize..].starts_with(poison) {
+            result.unwritten += 1;
+            result.first_unwritten.get_or_insert(index);
+        }
+        index += 1;
+    });
 }
 
 /// How many elements of a packed buffer equal `poison`, and the first of them.
@@ -321,7 +264,7 @@ fn count_packed(bytes: &[u8], poison: &[u8]) -> (u64, Option<u64>) {
     }
 }
 
-fn is_row_major(view: &OutputView) -> bool {
+fn is_row_major(view: &ElementView) -> bool {
     let mut expected = 1;
     view.dims
         .iter()
@@ -339,12 +282,13 @@ mod tests {
     use super::*;
     use crate::arena::Arena;
     use crate::layout::{BufferSpec, Placement};
+    use crate::poison::Element;
 
     const X: i64 = 1;
     const Y: i64 = 2;
 
-    fn strided() -> OutputView {
-        OutputView {
+    fn strided() -> ElementView {
+        ElementView {
             element: Element::F32,
             dims: vec![2, 3],
             strides: vec![4, 1],
@@ -457,7 +401,7 @@ mod tests {
         arena
             .prepare(&[BufferSpec::new(Y, 24, Role::Output)])
             .unwrap();
-        let view = OutputView {
+        let view = ElementView {
             element: Element::F32,
             dims: vec![2, 3],
             strides: vec![1, 2],

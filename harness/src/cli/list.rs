@@ -11,6 +11,7 @@ use super::select::select;
 use super::{Error, stdout};
 use crate::exit::Exit;
 use crate::plan::Fields;
+use crate::run::buffer_bytes;
 use crate::suite::{Suite, SuiteCase};
 
 /// Floating-point operations per second that the estimate takes the reference to do on one core,
@@ -163,7 +164,10 @@ fn entry(case: &SuiteCase) -> Entry<'_> {
         memory_bytes: match case.sample {
             // What was written to the inputs and what was read of the outputs is kept beside them.
             Some(_) => 2.0 * work.bytes + SAMPLED,
-            None => work.bytes + case.case.graph().map_or(0.0, |graph| memory_bytes(&graph)),
+            None => case
+                .case
+                .graph()
+                .map_or(0.0, |graph| buffer_bytes(&graph) + memory_bytes(&graph)),
         },
     }
 }

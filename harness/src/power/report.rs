@@ -72,6 +72,9 @@ pub fn write_text(power: &Power, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     writeln!(out, "\n{}", sums(power))?;
+    if let Some(names) = named(power) {
+        writeln!(out, "{names}")?;
+    }
     for (name, missed) in [
         (
             "table (hipDNN's tolerances)",
@@ -113,11 +116,34 @@ fn sums(power: &Power) -> String {
     )
 }
 
+/// How the faults of numbers were named; `None` where there was none.
+fn named(power: &Power) -> Option<String> {
+    let names = power.names();
+    let listed = |list: &[String]| match list {
+        [] => String::new(),
+        list => format!(" ({})", list.join(", ")),
+    };
+    (names.count() > 0).then(|| {
+        format!(
+            "of {} faults of numbers in graphs of one or two nodes, {} ({:.0} %) are named rightly, \
+             {} wrongly{}, {} not at all{}",
+            names.count(),
+            names.right.len(),
+            names.share() * 100.0,
+            names.wrong.len(),
+            listed(&names.wrong),
+            names.unnamed.len(),
+            listed(&names.unnamed),
+        )
+    })
+}
+
 /// One JSON document: `mutants` with what became of each, `clean_findings`, and under `details`
 /// everything else that is known of a mutant, by its name.
 ///
 /// `by` are the checks that noticed it, the most frequent first; `diagnosis` the ids that the run
-/// named, and `named` whether they name the fault: `right`, `wrong` or `unnamed`.
+/// named, and `named` whether they name the fault: `right`, `wrong` or `unnamed`. `naming` counts
+/// that over the faults of numbers in graphs of one or two nodes.
 ///
 /// # Errors
 /// What `out` says.
@@ -128,11 +154,19 @@ pub fn write_json(power: &Power, out: &mut dyn Write) -> io::Result<()> {
         .iter()
         .map(|tried| (tried.mutant.name.clone(), details_json(tried)))
         .collect();
+    let names = power.names();
     let document = json!({
         "schema": 2,
+        "naming": {
+            "right": names.right.len(),
+            "wrong": names.wrong.len(),
+            "unnamed": names.unnamed.len(),
+            "share_right": names.share(),
+        },
         "mutants": mutants,
         "clean_findings": power.clean_findings,
         "clean_passed": power.clean_passed,
+        "upstream": power.upstream,
         "seconds": power.time.as_secs_f64(),
         "details": details,
     });
@@ -193,6 +227,12 @@ pub fn write_markdown(power: &Power, out: &mut dyn Write) -> io::Result<()> {
          are allowed), and fails where it is not this page.\n"
     )?;
     writeln!(out, "{}.\n", sums(power))?;
+    if let Some(names) = named(power) {
+        writeln!(
+            out,
+            "Named: {names}. Rightly is a set of at most three ids with a right one.\n"
+        )?;
+    }
     writeln!(
         out,
         "| kind | mutants | caught | by another | survive | wait |"
@@ -232,6 +272,21 @@ pub fn write_markdown(power: &Power, out: &mut dyn Write) -> io::Result<()> {
     for kind in Kind::ALL {
         write_kind(power, kind, out)?;
     }
+    write_upstream(power, out)
+}
+
+fn write_upstream(power: &Power, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\n## hipDNN's own test plugins\n")?;
+    writeln!(out, "| plugin | what it is like | mutants |")?;
+    writeln!(out, "| --- | --- | --- |")?;
+    for row in &power.upstream {
+        let mutants: Vec<_> = row.mutants.iter().map(|name| format!("`{name}`")).collect();
+        let stands = match &row.why {
+            Some(why) => format!("none: {why}"),
+            None => mutants.join(", "),
+        };
+        writeln!(out, "| {} | {} | {stands} |", row.plugin, row.about)?;
+    }
     Ok(())
 }
 
@@ -247,7 +302,7 @@ fn write_kind(power: &Power, kind: Kind, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out, "\n## {}\n", kind.name())?;
     let numerics = kind == Kind::Numerics;
     let more = if numerics {
-        " table | rms | right diagnosis |"
+        " table | rms | right diagnosis | named |"
     } else {
         ""
     };
@@ -255,7 +310,11 @@ fn write_kind(power: &Power, kind: Kind, out: &mut dyn Write) -> io::Result<()> 
     writeln!(
         out,
         "| --- | --- | --- | --- |{}",
-        if numerics { " --- | --- | --- |" } else { "" }
+        if numerics {
+            " --- | --- | --- | --- |"
+        } else {
+            ""
+        }
     )?;
     for tried in of_kind {
         let mutant = &tried.mutant;
@@ -276,9 +335,10 @@ fn write_kind(power: &Power, kind: Kind, out: &mut dyn Write) -> io::Result<()> 
             let right = mutant.diagnosis.join(", ");
             write!(
                 out,
-                " {} | {} | {right} |",
+                " {} | {} | {right} | {} |",
                 mark(tried.table),
-                mark(tried.rms)
+                mark(tried.rms),
+                tried.named.join(", ")
             )?;
         }
         writeln!(out)?;
@@ -289,6 +349,7 @@ fn write_kind(power: &Power, kind: Kind, out: &mut dyn Write) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::super::result::samples::tried;
+    use super::super::table::Upstream;
     use super::*;
     use std::time::Duration;
 
@@ -297,6 +358,12 @@ mod tests {
             tried: vec![tried(&[("numeric", 3)]), tried(&[("crash", 1)]), tried(&[])],
             clean_findings: vec!["the clean one: fail(numeric)".to_owned()],
             clean_passed: 7,
+            upstream: vec![Upstream {
+                plugin: "TestPlugin".to_owned(),
+                about: "is there".to_owned(),
+                mutants: Vec::new(),
+                why: Some("no reason".to_owned()),
+            }],
             time: Duration::from_secs(2),
         }
     }
@@ -314,6 +381,7 @@ mod tests {
         assert!(page.contains("1 survive") && page.contains("the clean one"));
         let page = text(write_markdown);
         assert!(page.contains("**survives**") && page.contains("**crash**"));
+        assert!(page.contains("| TestPlugin | is there | none: no reason |"));
         assert!(
             !page.contains("2 s"),
             "times do not belong into a page that is compared"
@@ -324,6 +392,11 @@ mod tests {
         assert_eq!(document["mutants"][0]["by"][0], "numeric");
         assert_eq!(document["mutants"][0]["named"], "unnamed");
         assert_eq!(document["details"]["m"]["must"][0], "numeric");
+        assert_eq!(document["naming"]["unnamed"], 3);
+        assert_eq!(document["naming"]["share_right"], 0.0);
+        for page in [text(write_text), text(write_markdown)] {
+            assert!(page.contains("3 not at all (m, m, m)"), "{page}");
+        }
         assert_eq!(document["mutants"][2]["caught"], false);
         assert_eq!(document["clean_findings"].as_array().map(Vec::len), Some(1));
     }

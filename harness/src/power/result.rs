@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::check::Check;
-use super::table::{Kind, Mutant};
+use super::table::{Kind, Mutant, Upstream};
 
 /// What became of all mutants.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct Power {
     pub clean_findings: Vec<String>,
     /// Units of the clean libraries that were judged and passed.
     pub clean_passed: usize,
+    /// What stands for hipDNN's own test plugins.
+    pub upstream: Vec<Upstream>,
     /// How long it took.
     pub time: Duration,
 }
@@ -73,7 +75,64 @@ impl Naming {
     }
 }
 
+/// How the faults of numbers in graphs of one or two nodes were named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Mutants with a right id in a set of at most three.
+    pub right: Vec<String>,
+    /// Mutants with another set.
+    pub wrong: Vec<String>,
+    /// Mutants without any id.
+    pub unnamed: Vec<String>,
+}
+
+impl Names {
+    /// Counts those of `tried` that are about numbers and were run.
+    pub fn of<'a>(tried: impl IntoIterator<Item = &'a Tried>) -> Self {
+        let mut names = Self::default();
+        for tried in tried {
+            let mutant = &tried.mutant;
+            if mutant.kind != Kind::Numerics || tried.units == 0 || mutant.largest_graph() > 2 {
+                continue;
+            }
+            let list = match tried.naming() {
+                Naming::Right => &mut names.right,
+                Naming::Wrong => &mut names.wrong,
+                Naming::Unnamed => &mut names.unnamed,
+            };
+            list.push(mutant.name.clone());
+        }
+        names
+    }
+
+    /// All of them.
+    pub fn count(&self) -> usize {
+        self.right.len() + self.wrong.len() + self.unnamed.len()
+    }
+
+    /// The share that is named rightly, 0 to 1; 1 of none.
+    pub fn share(&self) -> f64 {
+        match self.count() {
+            0 => 1.0,
+            all => self.right.len() as f64 / all as f64,
+        }
+    }
+}
+
 impl Tried {
+    /// A mutant of which nothing is known yet.
+    pub(super) fn new(mutant: &Mutant) -> Self {
+        Self {
+            mutant: mutant.clone(),
+            by: BTreeMap::new(),
+            units: 0,
+            named: Vec::new(),
+            table: None,
+            rms: None,
+            note: String::new(),
+        }
+    }
+
     /// The end of the mutant.
     pub fn fate(&self) -> Fate {
         if self.mutant.requires.is_some() && self.units == 0 && self.by.is_empty() {
@@ -119,6 +178,11 @@ impl Power {
         self.count(Fate::Survived, None) == 0
             && self.count(Fate::CaughtByAnother, None) == 0
             && self.clean_findings.is_empty()
+    }
+
+    /// How the faults of numbers were named.
+    pub fn names(&self) -> Names {
+        Names::of(&self.tried)
     }
 
     /// Mutants that a rule of judgement by name was asked about, and those that it missed.
@@ -188,11 +252,42 @@ mod tests {
     }
 
     #[test]
+    fn names_are_counted_where_a_fault_of_numbers_was_run() {
+        let of = |named: &[&str]| {
+            let mut tried = tried(&[("numeric", 1)]);
+            tried.named = named.iter().map(ToString::to_string).collect();
+            tried
+        };
+        let mut idle = of(&["a"]);
+        idle.units = 0;
+        let mut long = of(&["a"]);
+        long.mutant.cases = vec!["conv.fprop+bias+relu/f32/nchw/n1-c1-k1-i4x4-f1x1".to_owned()];
+        let mut memory = of(&["a"]);
+        memory.mutant.kind = Kind::Memory;
+        let all = [
+            of(&["last-tap-missing"]),
+            of(&["a"]),
+            of(&[]),
+            idle,
+            long,
+            memory,
+        ];
+        let names = Names::of(&all);
+        assert_eq!(
+            (names.right.len(), names.wrong.len(), names.unnamed.len()),
+            (1, 1, 1)
+        );
+        assert_eq!(names.share(), 1.0 / 3.0);
+        assert_eq!(Names::of(&[]).share(), 1.0);
+    }
+
+    #[test]
     fn a_finding_on_the_clean_plugin_is_a_failure() {
         let mut power = Power {
             tried: vec![tried(&[("numeric", 1)])],
             clean_findings: Vec::new(),
             clean_passed: 1,
+            upstream: Vec::new(),
             time: Duration::ZERO,
         };
         assert!(power.is_complete());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dnn_assay_graph::case::Case;
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
@@ -21,6 +22,25 @@ pub struct Table {
     pub sets: BTreeMap<String, Vec<String>>,
     /// The mutants.
     pub mutants: Vec<Mutant>,
+    /// What stands for hipDNN's own test plugins.
+    #[serde(default)]
+    pub upstream: Vec<Upstream>,
+}
+
+/// A test plugin of hipDNN, or several of one sort, and what stands for it here.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upstream {
+    /// Its name there.
+    pub plugin: String,
+    /// What it is like, in one phrase.
+    pub about: String,
+    /// The mutants with its fault.
+    #[serde(default)]
+    pub mutants: Vec<String>,
+    /// Why there is none.
+    #[serde(default)]
+    pub why: Option<String>,
 }
 
 /// A plugin with one known fault.
@@ -165,6 +185,15 @@ impl Mutant {
         self.fault.is_none() && self.build.is_none() && self.launches.is_none()
     }
 
+    /// Nodes of the largest graph among its cases.
+    pub fn largest_graph(&self) -> usize {
+        let graphs = self
+            .cases
+            .iter()
+            .filter_map(|id| Case::parse_short(id).ok()?.graph().ok());
+        graphs.map(|graph| graph.nodes.len()).max().unwrap_or(0)
+    }
+
     /// The mock that it lives in, if it is not in the CPU engine.
     pub fn mock(&self) -> Option<Mock> {
         let build = self.build.as_ref();
@@ -176,7 +205,6 @@ impl Mutant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dnn_assay_graph::case::Case;
     use std::collections::BTreeSet;
 
     #[test]
@@ -195,6 +223,20 @@ mod tests {
             }
             if mutant.kind == Kind::Numerics {
                 assert!(!mutant.diagnosis.is_empty(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_test_plugin_of_hipdnn_has_a_mutant_or_a_reason() {
+        let table = Table::embedded().expect("the table can be read");
+        let names: BTreeSet<_> = table.mutants.iter().map(|m| &m.name).collect();
+        assert!(table.upstream.len() >= 20);
+        for row in &table.upstream {
+            let plugin = &row.plugin;
+            assert_ne!(row.mutants.is_empty(), row.why.is_none(), "{plugin}");
+            for mutant in &row.mutants {
+                assert!(names.contains(mutant), "{plugin}: {mutant}");
             }
         }
     }

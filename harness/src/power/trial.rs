@@ -155,15 +155,7 @@ pub fn try_mutant(
     beside: Option<&Path>,
 ) -> Result<Tried, PowerError> {
     let subject = Subject::of(mutant, library, beside);
-    let mut tried = Tried {
-        mutant: mutant.clone(),
-        by: BTreeMap::new(),
-        units: 0,
-        named: Vec::new(),
-        table: None,
-        rms: None,
-        note: String::new(),
-    };
+    let mut tried = Tried::new(mutant);
     if mutant.kind == Kind::Elf {
         let findings = subject.inspect()?;
         for (rule, text) in &findings {
@@ -198,6 +190,20 @@ pub fn try_mutant(
         tried.table = subject.judged_by("table", &mutant.cases, journal)?;
         tried.rms = subject.judged_by("rms", &mutant.cases, journal)?;
     }
+    Ok(tried)
+}
+
+/// Runs a mutant's cases once, for the names that its failures are given.
+///
+/// # Errors
+/// [`PowerError`].
+pub fn name_mutant(mutant: &Mutant, library: &Path) -> Result<Tried, PowerError> {
+    let subject = Subject::of(mutant, library, None);
+    let mut tried = Tried::new(mutant);
+    hear(
+        &subject.run(&mutant.cases, &["--timeout", HURRIED])?,
+        &mut tried,
+    );
     Ok(tried)
 }
 

@@ -27,7 +27,7 @@ pub use device::device_of;
 pub use interrupt::on_interrupt;
 pub use memory::{MemoryDecision, decide as decide_memory, device_present, mock_library};
 pub use options::{OptionError, RunOptions, parse_traits};
-pub use prepared::output_view;
+pub use prepared::{buffer_bytes, output_view};
 pub use probe::Prober;
 pub use result::{Environment, exit_of};
 pub use single::{Single, execute_once};

@@ -1,9 +1,10 @@
 //! One case, ready to be run on any engine: graph, input data, reference, buffers.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use dnn_assay_device::{BufferSpec, Element, MemoryKind, OutputView, Placement, Role};
+use dnn_assay_device::{BufferSpec, Element, ElementView, MemoryKind, Placement, Residence, Role};
 use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::wire::{Generation, WireError, write_graph};
 use dnn_assay_graph::{DataType, Graph, Tensor};
@@ -19,12 +20,15 @@ use crate::verdict::SkipReason;
 
 /// A case's graph and data.
 pub struct Prepared {
-    /// The graph.
+    /// The graph as it is judged: where only the elements of a tensor are memory, its strides leave
+    /// no gaps, as its bytes in a snapshot have none.
     pub graph: Graph,
-    /// Its bytes in the plugin's generation.
+    /// The bytes of the graph as it is, in the plugin's generation.
     pub bytes: Vec<u8>,
     /// Values of the inputs; none while they are [`Prepared::drawn`] one by one.
     pub values: Values,
+    /// Where the elements of those tensors lie, by uid.
+    pub sparse: BTreeMap<i64, ElementView>,
     /// Inputs of a case that is judged by samples.
     pub drawn: Option<Samples>,
     /// Why a case that should be judged by samples is not.
@@ -70,6 +74,18 @@ pub enum Unprepared {
         /// Its strides.
         strides: Vec<i64>,
     },
+    /// A tensor that is mostly gap, on a device: all of its span would have to be allocated.
+    #[error(
+        "tensor {uid} ({name}) spans {bytes} bytes and is mostly gap: only host memory can hold its elements alone"
+    )]
+    Sparse {
+        /// The tensor.
+        uid: i64,
+        /// Its name.
+        name: String,
+        /// From its first byte to its last.
+        bytes: u64,
+    },
 }
 
 impl Unprepared {
@@ -78,7 +94,7 @@ impl Unprepared {
         match self {
             Self::Wire(_) => SkipReason::Wire,
             Self::Reference(_) | Self::Fill(_) => SkipReason::NoReference,
-            Self::Buffer { .. } | Self::Layout(_) => SkipReason::Memory,
+            Self::Buffer { .. } | Self::Layout(_) | Self::Sparse { .. } => SkipReason::Memory,
         }
     }
 }
@@ -108,6 +124,7 @@ pub fn fill_inputs(
     if let Some(random) = asked.filter(|_| refusal.is_none()) {
         return Ok(Prepared {
             whole: None,
+            sparse: BTreeMap::new(),
             drawn: Some(Samples {
                 inputs: fill::Drawn::new(&graph, fill, options.seed, &ranges)?,
                 random,
@@ -119,11 +136,8 @@ pub fn fill_inputs(
     }
     let values = fill::generate_within(&graph, fill, options.seed, &ranges)?;
     Ok(Prepared {
-        graph,
-        bytes,
-        values,
-        drawn: None,
         whole: refusal,
+        ..Prepared::new(graph, bytes, values)
     })
 }
 
@@ -149,6 +163,25 @@ fn samples(case: &SuiteCase, graph: &Graph, options: &RunOptions) -> Option<NonZ
 }
 
 impl Prepared {
+    /// A graph, its bytes for the plugin, and values for its inputs.
+    pub fn new(mut graph: Graph, bytes: Vec<u8>, values: Values) -> Self {
+        let mut sparse = BTreeMap::new();
+        for tensor in &mut graph.tensors {
+            if let Some(view) = sparse_view(tensor) {
+                tensor.strides = view.without_gaps().strides;
+                sparse.insert(tensor.uid, view);
+            }
+        }
+        Self {
+            graph,
+            bytes,
+            values,
+            sparse,
+            drawn: None,
+            whole: None,
+        }
+    }
+
     /// The reference, and how long it took.
     ///
     /// # Errors
@@ -178,7 +211,8 @@ impl Prepared {
     /// The buffers that a plugin is given: inputs first, then outputs.
     ///
     /// # Errors
-    /// [`Unprepared::Buffer`] for a tensor without a size.
+    /// [`Unprepared::Buffer`] for a tensor without a size, [`Unprepared::Sparse`] for one that is
+    /// mostly gap on a device.
     pub fn buffers(&self, placement: Placement) -> Result<Vec<BufferSpec>, Unprepared> {
         let inputs = self.graph.inputs().map(|tensor| {
             let role = if tensor.runtime_pass_by_value {
@@ -192,20 +226,42 @@ impl Prepared {
         inputs
             .chain(outputs)
             .map(|(tensor, role)| {
-                let size = tensor.in_memory().byte_size();
+                let sparse = self.sparse.get(&tensor.uid);
+                let size = match sparse {
+                    Some(view) => view.byte_size(),
+                    None => tensor.in_memory().byte_size().map(|size| size as u64),
+                };
                 let size = size.ok_or_else(|| no_buffer(tensor))?;
+                if sparse.is_some() && placement == Placement::Middle {
+                    return Err(Unprepared::Sparse {
+                        uid: tensor.uid,
+                        name: tensor.name.clone(),
+                        bytes: size,
+                    });
+                }
                 Ok(BufferSpec {
                     uid: tensor.uid,
-                    size: size as u64,
+                    size,
                     align: u64::try_from(tensor.alignment).unwrap_or(0),
                     placement,
                     role,
+                    residence: match sparse {
+                        Some(_) => Residence::Elements,
+                        None => Residence::Whole,
+                    },
                 })
             })
             .collect()
     }
 
-    /// An input's bytes in its own layout; the gaps of a strided one hold zeros.
+    /// Where the elements of an output lie.
+    pub fn view(&self, tensor: &Tensor) -> ElementView {
+        let sparse = self.sparse.get(&tensor.uid);
+        sparse.cloned().unwrap_or_else(|| output_view(tensor))
+    }
+
+    /// An input's bytes in its own layout; the gaps of a strided one hold zeros, and a sparse one is
+    /// without them.
     ///
     /// # Errors
     /// [`Unprepared::Layout`] for a tensor whose values do not fit its extents.
@@ -235,8 +291,37 @@ fn no_buffer(tensor: &Tensor) -> Unprepared {
     }
 }
 
+/// Where the elements of a tensor lie that is mostly gap, so that only they are memory. A ragged
+/// tensor's images lie where another tensor says.
+fn sparse_view(tensor: &Tensor) -> Option<ElementView> {
+    let has_buffer = !tensor.is_virtual && tensor.value.is_none();
+    if !has_buffer || tensor.ragged_offset_uid.is_some() {
+        return None;
+    }
+    let view = output_view(tensor);
+    let size = tensor.byte_size()? as u64;
+    view.is_sparse(size).then_some(view)
+}
+
+/// Bytes of memory that the buffers of a graph take, gaps of strided tensors included where they are
+/// memory. Tensors without a size count nothing.
+pub fn buffer_bytes(graph: &Graph) -> f64 {
+    let buffers = graph
+        .tensors
+        .iter()
+        .filter(|tensor| !tensor.is_virtual && tensor.value.is_none());
+    let bytes = buffers.filter_map(|tensor| {
+        let size = tensor.in_memory().byte_size()? as u64;
+        Some(match sparse_view(tensor) {
+            Some(view) => view.resident_bytes(size),
+            None => size,
+        })
+    });
+    bytes.map(|bytes| bytes as f64).sum()
+}
+
 /// How the arena sees an output.
-pub fn output_view(tensor: &Tensor) -> OutputView {
+pub fn output_view(tensor: &Tensor) -> ElementView {
     let element = match tensor.data_type {
         DataType::Float => Element::F32,
         DataType::Half => Element::F16,
@@ -244,7 +329,7 @@ pub fn output_view(tensor: &Tensor) -> OutputView {
         DataType::Double => Element::F64,
         other => Element::Sentinel(other.size().unwrap_or(1) as u8),
     };
-    OutputView {
+    ElementView {
         element,
         dims: tensor.dims.clone(),
         strides: tensor.strides.clone(),

@@ -32,16 +32,10 @@ pub fn execute_once(
     inputs: &Values,
 ) -> Result<Single, SlotError> {
     let generation = subject.generation;
-    let prepared = Prepared {
-        graph: graph.clone(),
-        bytes: match prepared::graph_bytes(graph, generation) {
-            Ok(bytes) => bytes,
-            Err(_) => return Ok(Single::Declined),
-        },
-        values: inputs.clone(),
-        drawn: None,
-        whole: None,
+    let Ok(bytes) = prepared::graph_bytes(graph, generation) else {
+        return Ok(Single::Declined);
     };
+    let prepared = Prepared::new(graph.clone(), bytes, inputs.clone());
     let mut worker = Worker::spawn(&subject.config)?;
     if let Err(failure) = worker.load() {
         return Ok(Single::Failed(failure.to_string()));
@@ -73,7 +67,7 @@ pub fn execute_once(
         return Ok(Single::Failed(text));
     }
     let snapshot = worker.snapshot(&outcome, dnn_assay_device::WORKSPACE_ALIGNMENT)?;
-    let outputs = graph.outputs().filter_map(|tensor| {
+    let outputs = prepared.graph.outputs().filter_map(|tensor| {
         let check = snapshot.buffer(tensor.uid)?;
         Some((tensor.uid, dtype::decode(tensor, &check.bytes).ok()?))
     });

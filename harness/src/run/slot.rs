@@ -15,11 +15,11 @@ use crate::dump;
 use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, Times, UnitKey};
 use crate::judge::{
     self, Finding, Rules, Sampling, judge_calls, judge_memory, judge_repeats, judge_samples,
-    judge_values, separating_cases,
+    judge_values, overflow_named, separating_cases,
 };
 use crate::plan::Engine;
 use crate::suite::SuiteCase;
-use crate::verdict::{Depth, NotRunReason, Phase, SkipReason, Verdict};
+use crate::verdict::{Depth, FailKind, NotRunReason, Phase, SkipReason, Verdict};
 use crate::worker::{
     CaseOutcome, CaseRequest, LoadFailure, Reply, SpawnError, Until, Worker, WorkerConfig,
 };
@@ -331,7 +331,12 @@ impl<'a> Slot<'a> {
             Ok(worker) => worker,
             Err(failure) => return Ok(Err(lost(&failure))),
         };
-        load_arena(worker, prepared, &specs, run)?;
+        match load_arena(worker, prepared, &specs, run) {
+            Err(SlotError::Arena(error)) if error.is_of_the_case() => {
+                return Ok(Err(skipped(SkipReason::Memory, &error.to_string())));
+            }
+            loaded => loaded?,
+        }
         let config = EngineConfig {
             engine_id: unit.engine.id,
             knobs: unit.knobs.clone(),
@@ -410,6 +415,10 @@ impl<'a> Slot<'a> {
             }
         };
         record_outcome(&first.outcome, times, &mut end);
+        if end.verdict == Verdict::Fail(FailKind::GuardAfter) {
+            let named = overflow_named(&prepared.sparse, snapshot);
+            end.diagnosis.extend(named.map(str::to_owned));
+        }
         if end.diagnosis.len() > 1 && !self.context.options.one_case_per_worker() {
             self.separate(unit, &mut end)?;
         }
@@ -862,10 +871,14 @@ pub(super) fn load_arena(
     let arena = worker.arena_mut();
     arena.prepare(specs)?;
     for tensor in prepared.graph.inputs() {
-        arena.write(tensor.uid, prepared.input_bytes(tensor)?)?;
+        let bytes = prepared.input_bytes(tensor)?;
+        match prepared.sparse.get(&tensor.uid) {
+            Some(view) => arena.write_elements(tensor.uid, view.clone(), bytes)?,
+            None => arena.write(tensor.uid, bytes)?,
+        }
     }
     for tensor in prepared.graph.outputs() {
-        arena.poison(tensor.uid, prepared::output_view(tensor), run)?;
+        arena.poison(tensor.uid, prepared.view(tensor), run)?;
     }
     Ok(())
 }

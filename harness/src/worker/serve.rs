@@ -569,8 +569,11 @@ impl Place<'_> {
         let layout = Layout::compute(self.buffers, rustix::param::page_size() as u64)
             .and_then(|layout| layout.with_workspace(bytes, align))
             .map_err(|error| no_memory(error.to_string()))?;
-        let mut map =
-            ArenaMap::new(self.arena, layout).map_err(|error| no_memory(error.to_string()))?;
+        let all = layout.len;
+        let mut map = ArenaMap::new(self.arena, layout).map_err(|error| CaseResult::NoMemory {
+            bytes: all,
+            text: format!("the case's buffers want {all} bytes of address space: {error}"),
+        })?;
         if let Some(slot) = map.layout().slot(WORKSPACE_UID).cloned() {
             map.poison_workspace(&slot);
         }

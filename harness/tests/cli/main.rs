@@ -15,5 +15,6 @@ mod loading;
 mod reports;
 mod sample;
 mod shrink;
+mod sparse;
 mod support;
 mod usage;

@@ -2,7 +2,7 @@
 
 use dnn_assay::worker::{CaseOutcome, CaseResult, Exit, GuardHit, Phase, Worker};
 use dnn_assay_device::{
-    BufferSpec, Element, OutputView, Placement, Role, Run, Snapshot, WORKSPACE_UID,
+    BufferSpec, Element, ElementView, Placement, Role, Run, Snapshot, WORKSPACE_UID,
 };
 use libtest_mimic::Trial;
 
@@ -110,7 +110,7 @@ fn unwritten() {
     for run in [Run::First, Run::Second] {
         let mut worker = loaded("write-half");
         prepare(&mut worker, 64, Placement::End);
-        let view = OutputView::packed(Element::F32, 16);
+        let view = ElementView::packed(Element::F32, 16);
         worker.arena_mut().poison(OUT, view, run).unwrap();
         worker.begin(request(64));
         let outcome = worker.finish();
@@ -131,7 +131,7 @@ fn gaps() {
         BufferSpec::new(IN, 64, Role::Input),
         BufferSpec::new(OUT, 64, Role::Output),
     ];
-    let view = OutputView {
+    let view = ElementView {
         element: Element::F32,
         dims: vec![2, 6],
         strides: vec![8, 1],

@@ -9,7 +9,7 @@ use dnn_assay::worker::{
     CaseOutcome, CaseRequest, CaseResult, Crash, Limits, LoadFailure, PluginInfo, Worker,
     WorkerConfig,
 };
-use dnn_assay_device::{BufferSpec, Element, OutputView, Placement, Role, Run};
+use dnn_assay_device::{BufferSpec, Element, ElementView, Placement, Role, Run};
 use libtest_mimic::{Failed, Trial};
 use tempfile::TempDir;
 
@@ -101,7 +101,7 @@ pub fn prepare(worker: &mut Worker, bytes: u64, placement: Placement) {
     let arena = worker.arena_mut();
     arena.prepare(&specs).unwrap();
     arena.write(IN, input(bytes)).unwrap();
-    let view = OutputView::packed(Element::F32, bytes as i64 / 4);
+    let view = ElementView::packed(Element::F32, bytes as i64 / 4);
     arena.poison(OUT, view, Run::First).unwrap();
 }
 

@@ -45,6 +45,7 @@ pub enum PluginFault {
     /// `default-stream`: it launches on the default stream, whatever stream it was given.
     DefaultStream,
     /// `unjoined-stream`: it launches on a stream of its own that the given one does not wait for.
+    /// Where kernels are not slow, that stream is done when the launch returns.
     UnjoinedStream,
     /// `lost-error`: the launch fails and the plugin does not look.
     LostError,

@@ -30,6 +30,8 @@ pub enum Effect {
     Output(&'static [&'static str], Edit),
     /// Elements for which this holds are not written.
     Unwritten(fn(&Tensor, &[usize]) -> bool),
+    /// Outputs are written through indices of 32 bits.
+    Wrapped,
     /// Sums are kept in another arithmetic.
     Arithmetic(Arithmetic),
     /// Batch normalisation goes by another formula.

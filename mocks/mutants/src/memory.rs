@@ -117,7 +117,7 @@ impl<'a> Buffer<'a> {
     /// Byte offset of each element, in logical order.
     fn offsets(&self) -> Vec<usize> {
         let dims = extents(self.tensor);
-        let width = self.tensor.data_type.size().unwrap_or(1);
+        let width = self.width();
         (0..dims.iter().product())
             .map(|index| {
                 let at = coordinates(&dims, index);
@@ -129,6 +129,23 @@ impl<'a> Buffer<'a> {
                     * width
             })
             .collect()
+    }
+
+    /// Byte offsets of the elements whose index does not fit in 32 bits.
+    fn far(&self) -> impl Iterator<Item = usize> + use<> {
+        let width = self.width();
+        let offsets = self.offsets().into_iter();
+        offsets.filter(move |at| u32::try_from(at / width).is_err())
+    }
+
+    fn width(&self) -> usize {
+        self.tensor.data_type.size().unwrap_or(1)
+    }
+
+    /// An element's bytes.
+    fn get(&self, offset: usize) -> Vec<u8> {
+        // SAFETY: the host gave a buffer of the tensor's size, and an element lies within.
+        unsafe { std::slice::from_raw_parts(self.start.add(offset), self.width()) }.to_vec()
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -146,7 +163,7 @@ impl<'a> Buffer<'a> {
     }
 
     fn fill_gaps(&self) {
-        let width = self.tensor.data_type.size().unwrap_or(1);
+        let width = self.width();
         let mut gap = vec![true; self.size];
         for offset in self.offsets() {
             gap[offset..offset + width].fill(false);
@@ -179,11 +196,45 @@ impl<'a> Before<'a> {
     pub fn restore(&self, missing: fn(&Tensor, &[usize]) -> bool) {
         for (buffer, bytes) in &self.buffers {
             let dims = extents(buffer.tensor);
-            let width = buffer.tensor.data_type.size().unwrap_or(1);
+            let width = buffer.width();
             for (index, offset) in buffer.offsets().into_iter().enumerate() {
                 if missing(buffer.tensor, &coordinates(&dims, index)) {
                     buffer.put(offset, &bytes[offset..offset + width]);
                 }
+            }
+        }
+    }
+}
+
+/// Elements of the outputs that an index of 32 bits does not reach, as they were before.
+pub struct Far<'a> {
+    buffers: Vec<(Buffer<'a>, Vec<Kept>)>,
+}
+
+/// An element's byte offset and what it held.
+type Kept = (usize, Vec<u8>);
+
+impl<'a> Far<'a> {
+    /// Keeps them.
+    pub fn of(execution: &Execution<'_>, graph: &'a Graph) -> Self {
+        let buffers = graph.outputs().filter_map(|tensor| {
+            let buffer = Buffer::of(execution, tensor)?;
+            let far = buffer.far().map(|at| (at, buffer.get(at))).collect();
+            Some((buffer, far))
+        });
+        Self {
+            buffers: buffers.collect(),
+        }
+    }
+
+    /// Makes it as if they had been written where their index, cut to 32 bits, points to.
+    pub fn wrap(&self) {
+        for (buffer, far) in &self.buffers {
+            for (at, before) in far {
+                let written = buffer.get(*at);
+                buffer.put(*at, before);
+                let width = buffer.width();
+                buffer.put((at / width) as u32 as usize * width, &written);
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::batchnorm;
 use crate::behaviour::Behaviour;
 use crate::fault::{Edit, Effect, Fault, Site};
 use crate::knobs::Chosen;
-use crate::memory::Before;
+use crate::memory::{Before, Far};
 
 /// A planned graph.
 pub struct MutantPlan {
@@ -104,6 +104,11 @@ impl Plan for MutantPlan {
                 let before = Before::of(execution, execution.graph());
                 self.compute(execution, count)?;
                 before.restore(*missing);
+            }
+            Some(Effect::Wrapped) => {
+                let far = Far::of(execution, execution.graph());
+                self.compute(execution, count)?;
+                far.wrap();
             }
             Some(Effect::Memory(fault)) => {
                 self.compute(execution, count)?;

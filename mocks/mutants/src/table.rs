@@ -9,7 +9,7 @@ use crate::fault::{Effect, Fault};
 use crate::knobs::KnobFault as K;
 use crate::memory::MemoryFault;
 use crate::{graphs, inputs, memory, outputs};
-use Effect::{Batchnorm, Claim, Graph, Input, Knob, Memory, Output, Reshaped, Unwritten};
+use Effect::{Batchnorm, Claim, Graph, Input, Knob, Memory, Output, Reshaped, Unwritten, Wrapped};
 
 macro_rules! faults {
     ($($name:literal: $effect:expr;)*) => {
@@ -81,6 +81,7 @@ faults! {
     "pointwise-nan-swallowed": Output(&["out"], outputs::nan_swallowed);
     "pointwise-zero-sign": Output(&["out"], outputs::zero_sign_flipped);
     "pointwise-infinity-saturated": Output(&["out"], outputs::infinity_saturated);
+    "index-32-bit": Wrapped;
     // Batch normalisation.
     "bn-unbiased-variance": Batchnorm(Bn::UnbiasedVariance);
     "bn-biased-running-variance": Batchnorm(Bn::BiasedRunningVariance);

@@ -134,6 +134,11 @@ macro_rules! hypotheses {
     };
 }
 
+/// What is told by where something was written, not by what was: no output is looked for.
+fn by_place(_: &Scene<'_>) -> Vec<Suspect> {
+    Vec::new()
+}
+
 hypotheses! {
     // What is written: nothing need be computed anew.
     0 "zeros" "the output is all zeros" ANY => outputs::zeros;
@@ -148,6 +153,7 @@ hypotheses! {
     0 "infinity-saturated" "infinity is replaced by the largest finite number" ANY => outputs::saturated;
     0 "nan-swallowed" "NaN is replaced by zero" ANY => outputs::nan_swallowed;
     0 "zero-sign" "zeros have the wrong sign" ANY => outputs::zero_sign;
+    0 "index-overflow" "places of the output wrap around: an index or an offset of 32 bits" ANY => by_place;
     0 "batch-ignored" "only the first image of the batch counts" ANY => first_image;
     0 "images-permuted" "images of the batch are in each other's place" ANY => outputs::images_permuted;
     0 "channels-permuted" "output channels are in each other's place" ANY => outputs::channels_permuted;

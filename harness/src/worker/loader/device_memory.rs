@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use dnn_assay_abi::gpu::Flavor;
 use dnn_assay_device::{
-    ArenaMap, BufferSpec, DeviceBackend, Layout, MemoryKind, Placement, Role, open_backend,
+    ArenaMap, BufferSpec, DeviceBackend, Layout, MemoryKind, Placement, Residence, Role,
+    open_backend,
 };
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
@@ -141,6 +142,7 @@ impl Opened {
             align: ALIGNMENT,
             placement: Placement::Middle,
             role: Role::Output,
+            residence: Residence::Whole,
         };
         let specs: Vec<_> = (0..).zip(buffers).map(spec).collect();
         let layout = Layout::compute(&specs, rustix::param::page_size() as u64)
