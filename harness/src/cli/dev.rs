@@ -5,7 +5,7 @@ use std::io::Write;
 use globset::{Glob, GlobSetBuilder};
 
 use super::args::{DevCommand, PowerArgs, PowerFormat};
-use super::{Error, stdout};
+use super::{Error, say, stdout};
 use crate::exit::Exit;
 use crate::power::{self, PowerError, Table, Tried};
 
@@ -58,6 +58,6 @@ fn power(args: &PowerArgs) -> Result<Exit, Error> {
 
 fn show(args: &PowerArgs, tried: &Tried) {
     if args.progress {
-        anstream::eprintln!("{} {:?}", tried.mutant.name, tried.fate());
+        say(format_args!("{} {:?}", tried.mutant.name, tried.fate()));
     }
 }

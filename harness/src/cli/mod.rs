@@ -33,6 +33,7 @@ use std::io::Write;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
+use crate::report::{say, stdout};
 use args::{Cli, Command};
 
 /// Runs the command in `arguments`, the program's name first.
@@ -84,10 +85,6 @@ where
     };
     crate::plan::remove_unpacked();
     result.unwrap_or_else(|error| error.print())
-}
-
-fn stdout() -> impl Write {
-    anstream::AutoStream::auto(std::io::stdout())
 }
 
 /// Whether messages on standard error may have colour.
@@ -149,7 +146,8 @@ impl Error {
     }
 
     fn print(self) -> Exit {
-        anstream::eprintln!("error: {}", self.message.trim_start_matches("error: "));
+        let message = self.message.trim_start_matches("error: ");
+        say(format_args!("error: {message}"));
         self.exit
     }
 }

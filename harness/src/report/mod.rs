@@ -15,6 +15,7 @@ pub mod junit;
 mod markdown;
 pub mod matrix;
 mod next;
+mod output;
 pub mod progress;
 mod sampled;
 pub mod shrunk;
@@ -26,6 +27,7 @@ pub use failure::{engine_argument, failure_text, finding_waiver, reproduction, w
 pub use html::Html;
 pub use junit::Junit;
 pub use markdown::{Annotations, MOST_ANNOTATIONS, MOST_BYTES, StepSummary};
+pub use output::{say, stdout};
 pub use terminal::Terminal;
 
 #[cfg(test)]

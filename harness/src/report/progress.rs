@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::say;
 use crate::journal::Record;
 
 /// Least time between two plain lines.
@@ -84,12 +85,8 @@ impl Progress {
         let Some(plain) = &mut self.plain else { return };
         if plain.last.elapsed() >= PLAIN_INTERVAL {
             plain.last = Instant::now();
-            anstream::eprintln!(
-                "{} of {} done, {} failed",
-                self.done,
-                self.planned,
-                self.red
-            );
+            let (done, planned, red) = (self.done, self.planned, self.red);
+            say(format_args!("{done} of {planned} done, {red} failed"));
         }
     }
 

@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 use std::io;
 
-use super::Reporter;
 use super::declined::declined_engines;
 use super::failure::{
     engine_argument, failure_text, finding_waiver, headline, is_failure, reproduction, waiver,
@@ -13,6 +12,7 @@ use super::next::next_commands;
 use super::sampled::sampled_text;
 use super::style::{BAD, BOLD, DIM, GOOD, ODD};
 use super::text::{clean, count, duration, figure, one_line, plural};
+use super::{Reporter, stdout};
 use crate::journal::{Infra, InfraKind, Journal, PluginRecord, Summary, Unit};
 use crate::verdict::{SkipReason, Verdict};
 
@@ -39,7 +39,7 @@ impl Reporter for Terminal {
 /// # Errors
 /// What standard output says.
 pub fn print(journal: &Journal) -> io::Result<()> {
-    Terminal.write(journal, &mut anstream::stdout().lock())
+    Terminal.write(journal, &mut stdout())
 }
 
 /// The screen without styles.

@@ -12,6 +12,7 @@ mod files;
 mod interrupt;
 mod knobs;
 mod loading;
+mod pipe;
 mod reports;
 mod sample;
 mod shrink;
