@@ -14,7 +14,8 @@ struct Sum {
 
 /// For every element of output `uid` the last product of its sum, 0 where the last tap lies in the
 /// padding; `None` where the output is no sum of a convolution's products, with or without a bias,
-/// or where the sums have one term only. Sums run over (channel, taps), of the weight gradient over
+/// where the sums have one term only, or where the last tap lies in the padding for every element, so
+/// that no data can show it. Sums run over (channel, taps), of the weight gradient over
 /// (image, positions), ascending.
 pub fn last_terms(graph: &Graph, inputs: &Values, uid: i64) -> Option<Vec<f64>> {
     let sum = sum_behind(graph, uid)?;
@@ -24,11 +25,11 @@ pub fn last_terms(graph: &Graph, inputs: &Values, uid: i64) -> Option<Vec<f64>> 
     let [first, second] = sum.read.map(|uid| inputs.get(&uid));
     let (first, second) = (first?, second?);
     let shape = Shape::of(&sum.geometry);
-    Some(match sum.direction {
+    match sum.direction {
         Direction::Fprop => shape.fprop(&sum.geometry, first, second),
         Direction::Dgrad => shape.dgrad(&sum.geometry, first, second),
         Direction::Wgrad => shape.wgrad(&sum.geometry, first, second),
-    })
+    }
 }
 
 /// The convolution that makes a tensor, seen through an addition.
@@ -117,11 +118,11 @@ impl Shape {
         }
     }
 
-    fn fprop(&self, g: &Geometry, x: &[f64], w: &[f64]) -> Vec<f64> {
+    fn fprop(&self, g: &Geometry, x: &[f64], w: &[f64]) -> Option<Vec<f64>> {
         let seen = self.seen(&self.output, &self.input, |axis, at| {
             let axis = &g.axes[axis];
             axis.input_at(at, axis.taps - 1)
-        });
+        })?;
         let planes = g.batch * g.groups * g.filters;
         let plane = |plane: usize| {
             let (image, filter) = (
@@ -134,14 +135,14 @@ impl Shape {
             seen.iter()
                 .map(move |at| at.map_or(0.0, |at| x[from + at] * weight))
         };
-        (0..planes).flat_map(plane).collect()
+        Some((0..planes).flat_map(plane).collect())
     }
 
-    fn dgrad(&self, g: &Geometry, dy: &[f64], w: &[f64]) -> Vec<f64> {
+    fn dgrad(&self, g: &Geometry, dy: &[f64], w: &[f64]) -> Option<Vec<f64>> {
         let seen = self.seen(&self.input, &self.output, |axis, at| {
             let axis = &g.axes[axis];
             axis.output_at(at, axis.taps - 1)
-        });
+        })?;
         let planes = g.batch * g.groups * g.channels;
         let plane = |plane: usize| {
             let (image, channel) = (
@@ -155,14 +156,14 @@ impl Shape {
             seen.iter()
                 .map(move |at| at.map_or(0.0, |at| dy[from + at] * weight))
         };
-        (0..planes).flat_map(plane).collect()
+        Some((0..planes).flat_map(plane).collect())
     }
 
-    fn wgrad(&self, g: &Geometry, dy: &[f64], x: &[f64]) -> Vec<f64> {
+    fn wgrad(&self, g: &Geometry, dy: &[f64], x: &[f64]) -> Option<Vec<f64>> {
         let seen = self.seen(&self.taps, &self.input, |axis, tap| {
             let axis = &g.axes[axis];
             axis.input_at(axis.output - 1, tap)
-        });
+        })?;
         let image = g.batch - 1;
         let plane = |plane: usize| {
             let (filter, channel) = (plane / g.channels, plane % g.channels);
@@ -172,19 +173,18 @@ impl Shape {
             seen.iter()
                 .map(move |at| at.map_or(0.0, |at| x[from + at] * gradient))
         };
-        (0..g.groups * g.filters * g.channels)
-            .flat_map(plane)
-            .collect()
+        let planes = g.groups * g.filters * g.channels;
+        Some((0..planes).flat_map(plane).collect())
     }
 
     /// For every place of a grid of extents `of` the flat place in a grid of extents `into` that
-    /// `along` leads to, axis by axis.
+    /// `along` leads to, axis by axis; `None` where it leads nowhere from anywhere.
     fn seen(
         &self,
         of: &[usize],
         into: &[usize],
         along: impl Fn(usize, usize) -> Option<usize>,
-    ) -> Vec<Option<usize>> {
+    ) -> Option<Vec<Option<usize>>> {
         let count: usize = of.iter().product();
         let place = |mut flat: usize| {
             let mut at = vec![0; of.len()];
@@ -196,7 +196,8 @@ impl Shape {
                 Some(flat * into[axis] + along(axis, at)?)
             })
         };
-        (0..count).map(place).collect()
+        let places: Vec<_> = (0..count).map(place).collect();
+        places.iter().any(Option::is_some).then_some(places)
     }
 }
 
@@ -273,6 +274,9 @@ mod tests {
     fn what_is_no_sum_has_no_last_term() {
         for id in [
             "conv.fprop/f32/nchw/n2-c1-k3-i5x4-f1x1",
+            // The last tap is in the padding, wherever the window stands.
+            "conv.fprop/f32/nchw/n2-c8-k8-i1x1-f3x3/pad1",
+            "conv.dgrad/f32/nchw/n2-c8-k8-i1x1-f3x3/pad1",
             "conv.fprop+relu_fwd/f32/nchw/n2-c2-k3-i5x4-f3x3",
             "pointwise.add/f32/nchw/n2-c2-i5x4",
         ] {

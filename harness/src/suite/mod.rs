@@ -22,3 +22,5 @@ pub use tolerance::{BoundConstants, Functions, Quoted, Table, TableEntry, Tolera
 mod table_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod twins_tests;
