@@ -382,6 +382,14 @@ struct Written {
     magnitude: f64,
 }
 
+impl Written {
+    #[inline]
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.magnitude += value.abs();
+    }
+}
+
 impl Fold {
     fn dims(self, dims: &[i64]) -> Vec<i64> {
         let mut dims = dims.to_vec();
@@ -436,11 +444,19 @@ impl Fold {
                             * E::SIZE
                     })
                     .collect();
-                for step in 0..self.each {
+                // Neighbours in memory first: channels that lie side by side, or else positions.
+                if stride == E::SIZE {
                     for (sum, start) in sums.iter_mut().zip(&starts) {
-                        let value = E::load(&got[start + step * stride..]);
-                        sum.sum += value;
-                        sum.magnitude += value.abs();
+                        let channels = &got[*start..start + self.each * E::SIZE];
+                        channels
+                            .chunks_exact(E::SIZE)
+                            .for_each(|bytes| sum.add(E::load(bytes)));
+                    }
+                } else {
+                    for step in 0..self.each {
+                        for (sum, start) in sums.iter_mut().zip(&starts) {
+                            sum.add(E::load(&got[start + step * stride..]));
+                        }
                     }
                 }
             });
