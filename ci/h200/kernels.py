@@ -118,7 +118,7 @@ def operand(base, row, depth, kind, group, spatial=None):
             + struct.pack("<qII", group, kind, 1 if spatial else 0))
 
 
-def fprop(out, x, w, shape, kind, tall=128):
+def fprop(out, x, w, shape, kind, tall=128, beside=0):
     n, c, h, wd, k, r, s, pad, stride = shape
     oh, ow = (h + 2 * pad - r) // stride + 1, (wd + 2 * pad - s) // stride + 1
     a = operand(x, decoder((1, oh, ow), (c * h * wd, 0, 0, 0), (1, stride, stride), (0, -pad, -pad)),
@@ -128,7 +128,7 @@ def fprop(out, x, w, shape, kind, tall=128):
                 decoder((1, r, s), (r * s, 0, s, 1)), kind, 0)
     p = a + b + decoder((1, oh, ow), (k * oh * ow, 0, ow, 1)) + decoder((1, 1, 1), (oh * ow, 0, 0, 0))
     rows, depth = n * oh * ow, c * r * s
-    p += struct.pack("<QQq8I", out, 0, 0, kind, rows, k, depth, 1, 1, depth, 0)
+    p += struct.pack("<QQq8I", out, 0, 0, kind, rows, k, depth, 1, 1, depth, beside)
     return p, ((rows + tall - 1) // tall, (k + 63) // 64, 1), rows * k
 
 
@@ -173,10 +173,13 @@ def main():
             x = encode([rng.uniform(-1, 1) for _ in range(n * c * h * w)], kind)
             f = encode([rng.uniform(-1, 1) for _ in range(k * c * r * s)], kind)
             hashes = set()
-            for kernel, tall in (("dnn_conv_f32", 128), ("dnn_conv_linear", 256)):
+            kernels_of = [("dnn_conv_f32", 128, 0), ("dnn_conv_linear", 256, 0)]
+            if c * r * s % 2 == 0:  # weights in wide loads
+                kernels_of.append(("dnn_conv_linear", 256, 2))
+            for kernel, tall, beside in kernels_of:
                 _, grid, size = fprop(0, 0, 0, shape, kind, tall)
-                ok, hashed = compare(kernel, lambda o, a, b: fprop(o, a, b, shape, kind)[0], [x, f],
-                                     size * SIZE[kind], grid)
+                ok, hashed = compare(kernel, lambda o, a, b: fprop(o, a, b, shape, kind, tall, beside)[0],
+                                     [x, f], size * SIZE[kind], grid)
                 hashes.add(hashed)
                 same, total, elements = same + ok, total + 1, elements + size
                 if not ok:
@@ -220,12 +223,16 @@ def speed():
     p, grid, _ = fprop(y.data_ptr(), x.data_ptr(), w.data_ptr(), shape, 0)
     general = median(lambda: launch("dnn_conv_f32", p, grid, stream))
     p, grid, _ = fprop(y.data_ptr(), x.data_ptr(), w.data_ptr(), shape, 0, 256)
+    narrow = median(lambda: launch("dnn_conv_linear", p, grid, stream))
+    p, grid, _ = fprop(y.data_ptr(), x.data_ptr(), w.data_ptr(), shape, 0, 256, 2)
     y.fill_(math.nan)
     ours = median(lambda: launch("dnn_conv_linear", p, grid, stream))
     want = torch.nn.functional.conv2d(x.double(), w.double(), padding=1)
     error = ((y.double() - want).norm() / want.norm()).item()
     print(f"conv fprop f32 64x64x56x56 K=64 3x3: {ours:.3f} ms, cuDNN without TF32 {theirs:.3f} ms, "
-          f"ratio {ours / theirs:.2f}, relative error {error:.1e}; the general kernel {general:.3f} ms")
+          f"ratio {ours / theirs:.2f}, relative error {error:.1e}; without wide loads {narrow:.3f} ms, "
+          f"the general kernel {general:.3f} ms")
+    window_of_one(median, stream)
     count = 1 << 28
     a, b, c = (torch.randn(count, device="cuda") for _ in range(3))
     copy = median(lambda: b.copy_(a))
@@ -252,6 +259,31 @@ def speed():
         moved = 2 * 4 * count / time / 1e6
         print(f"batchnorm inference {layout} f32 of 2^28: {time:.3f} ms, {moved:.0f} GB/s, "
               f"copy {bandwidth:.0f} GB/s, ratio {bandwidth / moved:.2f}")
+
+
+def window_of_one(median, stream):
+    """1x1 filters on channels-last f16 and f32: both operands lie side by side along the depth."""
+    import torch
+    n, c, h, k = 32, 256, 28, 256
+    for kind, element in ((0, torch.float32), (1, torch.float16)):
+        x = torch.randn(n, h, h, c, device="cuda").to(element)
+        w = torch.randn(k, c, device="cuda").to(element)
+        y = torch.full((n, h, h, k), math.nan, device="cuda", dtype=element)
+        rows = n * h * h
+        a = operand(x.data_ptr(), decoder((1, h, h), (h * h * c, 0, h * c, c)), decoder((1, 1, 1), (1, 0, 0, 0)), kind, 0)
+        b = operand(w.data_ptr(), decoder((1, 1, 1), (c, 0, 0, 0)), decoder((1, 1, 1), (1, 0, 0, 0)), kind, 0)
+        p = a + b + decoder((1, h, h), (h * h * k, 0, h * k, k)) + decoder((1, 1, 1), (1, 0, 0, 0))
+        grid = ((rows + 255) // 256, k // 64, 1)
+        times = []
+        for beside in (0, 3):
+            q = p + struct.pack("<QQq8I", y.data_ptr(), 0, 0, kind, rows, k, c, 1, 1, c, beside)
+            times.append(median(lambda: launch("dnn_conv_linear", q, grid, stream)))
+        want = x.reshape(rows, c).double() @ w.double().T
+        error = ((y.reshape(rows, k).double() - want).norm() / want.norm()).item()
+        xs, ws = x.permute(0, 3, 1, 2), w.reshape(k, c, 1, 1).to(memory_format=torch.channels_last)
+        theirs = median(lambda: torch.nn.functional.conv2d(xs, ws))
+        print(f"conv fprop {'f16' if kind else 'f32'} nhwc {n}x{c}x{h}x{h} K={k} 1x1: wide loads {times[1]:.3f} ms, "
+              f"without {times[0]:.3f} ms, cuDNN {theirs:.3f} ms, relative error {error:.1e}")
 
 
 sys.exit(main())

@@ -90,6 +90,20 @@ const TRIALS: &[(&str, fn())] = &[
     ),
     ("without_any_kernels_everything_is_declined", no_kernels),
     ("the_mutants_of_streams_are_caught", mutants),
+    (
+        "writes_where_none_belong_are_found_on_the_device_as_on_copies",
+        stray_writes,
+    ),
+    (
+        "elements_that_nobody_wrote_are_found_on_the_device_as_on_copies",
+        short_grids,
+    ),
+    ("checking_copies_is_said_once", copies_are_said),
+    (
+        "host_kernels_of_another_source_are_refused_in_words",
+        other_source,
+    ),
+    ("a_device_says_where_its_guards_are_checked", device_words),
 ];
 
 /// Whether the build had a compiler: the object's symbols are in the file.
@@ -464,4 +478,118 @@ fn mutants() {
         power.clean_findings
     );
     assert!(power.clean_passed > 0);
+}
+
+/// The same run with guards looked at on the device, and on copies: the first case's verdict and
+/// reason, which must be the same.
+fn both_ways(case: &str, fault: &str) -> (Verdict, String) {
+    let fault = format!("PLUGIN={fault}");
+    let of = |variables: &[&str]| {
+        let (_, journal) = run(&[case.to_owned()], variables, &[]);
+        let end = &journal.ends[0];
+        (end.verdict.clone(), reason(end).to_owned())
+    };
+    let device = of(&[&fault]);
+    let copies = of(&[&fault, "DNN_ASSAY_DEVICE_GUARDS=host"]);
+    assert_eq!(device, copies, "{case} {fault}");
+    device
+}
+
+fn stray_writes() {
+    // The output and each of the inputs have 840 bytes.
+    let packed = CASES[0];
+    for count in [1, 16, 4096] {
+        for (word, offset, kind) in [
+            (0, 840, FailKind::GuardAfter),
+            (0, -count, FailKind::GuardBefore),
+            (2, 840, FailKind::GuardAfter),
+            (1, -count, FailKind::GuardBefore),
+        ] {
+            let (verdict, text) = both_ways(packed, &format!("invert:{word}:{offset}:{count}"));
+            assert_eq!(verdict, Verdict::Fail(kind), "{text}");
+            let extent = format!("from offset {offset} to {}", offset + count - 1);
+            assert!(text.contains(&extent), "{text}");
+        }
+    }
+    let (verdict, text) = both_ways(packed, "invert:1:100:40");
+    assert_eq!(verdict, Verdict::Fail(FailKind::InputChanged), "{text}");
+    assert!(text.contains("40 bytes from offset 100 to 139"), "{text}");
+    // Rows of 7 elements in 8 places: bytes 28 to 31 are a gap.
+    let strided = "pointwise.add/f32/nchw~s160x40x8x1/n3-c4-i5x7";
+    let (verdict, text) = both_ways(strided, "invert:0:30:1");
+    assert_eq!(verdict, Verdict::Fail(FailKind::GuardAfter), "{text}");
+    assert!(text.contains("gaps between"), "{text}");
+}
+
+fn short_grids() {
+    for case in [
+        "pointwise.add/f32/nchw/n8-c16-i16x16",
+        "pointwise.add/f16/nhwc/n8-c16-i16x16",
+    ] {
+        let (verdict, text) = both_ways(case, "short");
+        assert_eq!(verdict, Verdict::Fail(FailKind::Unwritten), "{text}");
+        assert!(text.contains("1024 of 32768 elements"), "{text}");
+    }
+}
+
+fn copies_are_said() {
+    let said = |end: &CaseEnd| {
+        end.notes
+            .iter()
+            .any(|note| note.contains("checked on copies"))
+    };
+    let (exit, journal) = run(&cases(), &["DNN_ASSAY_DEVICE_GUARDS=host"], &[]);
+    assert_eq!(exit, Exit::Ok);
+    assert!(said(&journal.ends[0]), "{:?}", journal.ends[0].notes);
+    assert!(!journal.ends[1..].iter().any(said), "once is enough");
+    let (_, journal) = run(&cases(), &[], &[]);
+    assert!(!journal.ends.iter().any(said));
+}
+
+fn other_source() {
+    let folder = tempfile::tempdir().unwrap();
+    // A library with a kernel of a right name, as an older build has it, and as one of another
+    // source has it.
+    let older = "struct row { const char *name; unsigned long bytes; void (*run)(const void *, \
+        unsigned, unsigned, unsigned); };\n\
+        static void run(const void *p, unsigned x, unsigned y, unsigned z) {}\n\
+        static struct row rows[] = {{\"dnn_pointwise_light\", 352, run}, {0, 0, 0}};\n\
+        struct row *dnn_assay_host_kernels(void) { return rows; }\n";
+    let other = format!(
+        "{older}const char *dnn_assay_host_kernels_fingerprint(void) {{\n\
+         return \"dnn_fingerprint_0123456789abcdef\"; }}\n"
+    );
+    for (name, source) in [("older", older), ("other", &other)] {
+        let (file, library) = (folder.path().join("k.c"), folder.path().join(name));
+        std::fs::write(&file, source).unwrap();
+        let built = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .args([&library, &file])
+            .status();
+        assert!(built.unwrap().success());
+        let variable = format!("DNN_ASSAY_MOCK_HIP_KERNELS={}", library.display());
+        let (exit, journal) = run(&cases(), &[&variable], &[]);
+        assert_eq!(exit, Exit::Failed);
+        all(&journal, &Verdict::Fail(FailKind::Status));
+        let end = &journal.ends[0];
+        assert!(reason(end).contains("different sources"), "{}", reason(end));
+    }
+}
+
+fn device_words() {
+    use dnn_assay::worker::{Asker, probe_devices};
+    let asker = |variables: &[(&str, &str)]| Asker {
+        library: built_in_file("libdnn_assay_mock_hip.so").ok(),
+        env: variables
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect(),
+        ..Asker::default()
+    };
+    let kind = dnn_assay_device::MemoryKind::Hip;
+    let said = |asker: &Asker| probe_devices(kind, asker).devices[0].guards.clone();
+    let device = said(&asker(&[]));
+    assert!(device.contains("on the device, by kernels of "), "{device}");
+    let copies = said(&asker(&[("DNN_ASSAY_DEVICE_GUARDS", "host")]));
+    assert!(copies.contains("on copies in host memory"), "{copies}");
 }

@@ -235,4 +235,18 @@ mod tests {
         unique.dedup();
         assert_eq!(unique.len(), names.len());
     }
+
+    #[test]
+    fn the_library_before_libcuda_has_every_name() {
+        let source = include_str!("../../../ci/h200/faults.c");
+        for (field, _, name) in NAMES.iter().filter(|row| !row.2.is_empty()) {
+            let is_there = ["(", ")"]
+                .iter()
+                .any(|end| source.contains(&format!("{name}{end}")));
+            assert!(is_there, "{field}: {name}");
+        }
+    }
 }
+
+#[cfg(test)]
+mod header_tests;

@@ -9,7 +9,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 
 use crate::layout::{BufferSpec, Layout, LayoutError, Residence, Slot};
 use crate::poison::{Run, fill_canary};
-use crate::snapshot::{Snapshot, check};
+use crate::snapshot::{Fill, Snapshot, check};
 use crate::sparse;
 use crate::view::ElementView;
 
@@ -137,6 +137,15 @@ impl Arena {
         self.layout.slots.iter().map(|s| s.spec.clone()).collect()
     }
 
+    /// What the buffers of the current case hold, in order.
+    pub fn fills(&self) -> Vec<Fill> {
+        let of = |contents: &Contents| match contents {
+            Contents::Poisoned(view, run) => Fill::Poison(view.clone(), *run),
+            Contents::Written(_) | Contents::Elements(..) | Contents::Nothing => Fill::Bytes,
+        };
+        self.contents.iter().map(of).collect()
+    }
+
     /// Lays out a case and writes all canaries. Buffers hold nothing defined until they are
     /// written or poisoned.
     pub fn prepare(&mut self, specs: &[BufferSpec]) -> Result<&Layout, ArenaError> {
@@ -262,7 +271,11 @@ impl Arena {
             buffers.push(check(&self.file, slot, contents)?);
         }
         let workspace = workspace.and_then(|_| buffers.pop());
-        Ok(Snapshot { buffers, workspace })
+        Ok(Snapshot {
+            buffers,
+            workspace,
+            notes: Vec::new(),
+        })
     }
 
     /// Gives all memory back to the system; the next case prepares anew.

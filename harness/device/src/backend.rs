@@ -10,6 +10,7 @@ use crate::host::HostBackend;
 use crate::layout::Slot;
 use crate::map::ArenaMap;
 use crate::memory_kind::MemoryKind;
+use crate::snapshot::{DeviceCheck, Fill};
 
 /// A device call that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,10 +60,11 @@ pub enum Held {
 
 /// Memory and a stream of one device, inside the worker.
 ///
-/// The arena is the only way in and out. A host backend hands out pointers into the mapping; a
-/// GPU backend allocates a copy of each slot's whole region (canaries and poison included),
-/// copies it there in [`place`](Self::place) and back in [`collect`](Self::collect), so that the
-/// parent's checks read the same on every device.
+/// The arena is the only way in and out. A host backend hands out pointers into the mapping. A GPU
+/// backend allocates each slot's whole region. Where it has kernels for it, they write canaries and
+/// poison there and look at them afterwards, and only outputs, and regions that were hurt, are
+/// copied back; else whole regions travel both ways. Either way the parent's checks of the arena
+/// read the same.
 pub trait DeviceBackend {
     /// The memory that [`place`](Self::place) hands out.
     fn kind(&self) -> MemoryKind;
@@ -71,9 +73,37 @@ pub trait DeviceBackend {
     /// default stream of a GPU: a plugin that ignores its stream shall be noticed.
     fn stream(&self) -> *mut c_void;
 
-    /// Makes the slot's memory available to the plugin, guarded, with the arena's contents, and
-    /// returns the address of its first byte, aligned as the slot asks.
-    fn place(&mut self, map: &ArenaMap, slot: &Slot) -> Result<*mut c_void, DeviceError>;
+    /// Makes the slot's memory available to the plugin and returns the address of its first byte,
+    /// aligned as the slot asks. After [`seal`](Self::seal) it is guarded and holds what `fill`
+    /// says.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn place(
+        &mut self,
+        map: &ArenaMap,
+        slot: &Slot,
+        fill: &Fill,
+    ) -> Result<*mut c_void, DeviceError>;
+
+    /// After the last [`place`](Self::place) of a case, before the first execution.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn seal(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Why guards are not looked at where the plugin's memory is, but on copies; `None` where they
+    /// are, or the plugin works in the mapping itself.
+    fn checks_copies(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether the plugin's memory is filled without the arena's bytes, workspaces for one.
+    fn fills_itself(&self) -> bool {
+        false
+    }
 
     /// What placing `slots` needs and what there is, in bytes, where the second is less.
     ///
@@ -115,8 +145,12 @@ pub trait DeviceBackend {
     /// Waits for everything that was queued.
     fn synchronize(&mut self) -> Result<(), DeviceError>;
 
-    /// Copies every placed slot back into the arena.
-    fn collect(&mut self, map: &ArenaMap) -> Result<(), DeviceError>;
+    /// Copies outputs, and whatever else the parent must see, back into the arena. Returns what
+    /// the device saw of each slot, nothing where whole regions were copied.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn collect(&mut self, map: &ArenaMap) -> Result<Vec<DeviceCheck>, DeviceError>;
 
     /// Frees everything that was placed. Pointers handed out are dead afterwards.
     fn release(&mut self) -> Result<(), DeviceError>;

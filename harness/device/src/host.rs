@@ -7,6 +7,7 @@ use crate::backend::{DeviceBackend, DeviceError};
 use crate::layout::Slot;
 use crate::map::ArenaMap;
 use crate::memory_kind::MemoryKind;
+use crate::snapshot::{DeviceCheck, Fill};
 
 /// The backend of [`MemoryKind::Host`]. Copies nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +22,12 @@ impl DeviceBackend for HostBackend {
         ptr::null_mut()
     }
 
-    fn place(&mut self, map: &ArenaMap, slot: &Slot) -> Result<*mut c_void, DeviceError> {
+    fn place(
+        &mut self,
+        map: &ArenaMap,
+        slot: &Slot,
+        _fill: &Fill,
+    ) -> Result<*mut c_void, DeviceError> {
         Ok(map.pointer(slot))
     }
 
@@ -29,8 +35,8 @@ impl DeviceBackend for HostBackend {
         Ok(())
     }
 
-    fn collect(&mut self, _map: &ArenaMap) -> Result<(), DeviceError> {
-        Ok(())
+    fn collect(&mut self, _map: &ArenaMap) -> Result<Vec<DeviceCheck>, DeviceError> {
+        Ok(Vec::new())
     }
 
     fn release(&mut self) -> Result<(), DeviceError> {
@@ -63,11 +69,17 @@ mod tests {
         let with = layout.with_workspace(100, 256).unwrap();
         let mut map = ArenaMap::new(arena.descriptor(), with).unwrap();
         let workspace = map.layout().slot(WORKSPACE_UID).unwrap().clone();
-        map.poison_workspace(&workspace);
+        map.poison_workspace(&workspace, true);
         let mut host = HostBackend;
         let slots = map.layout().slots.clone();
-        let input = host.place(&map, &slots[0]).unwrap().cast::<u8>();
-        let output = host.place(&map, &slots[1]).unwrap().cast::<[u8; 8]>();
+        let input = host
+            .place(&map, &slots[0], &Fill::Bytes)
+            .unwrap()
+            .cast::<u8>();
+        let output = host
+            .place(&map, &slots[1], &Fill::Bytes)
+            .unwrap()
+            .cast::<[u8; 8]>();
         assert_eq!(output.addr() % MAX_ALIGNMENT as usize, 0);
         // SAFETY: both slots are mapped, aligned and at least as long as what is accessed.
         unsafe {

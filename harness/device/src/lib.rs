@@ -35,5 +35,5 @@ pub use layout::{
 pub use map::ArenaMap;
 pub use memory_kind::{MemoryKind, UnknownMemoryKind};
 pub use poison::{Element, Pattern, Run, canary_byte, fill_canary};
-pub use snapshot::{BufferCheck, Damage, Snapshot};
+pub use snapshot::{BufferCheck, Damage, DeviceCheck, Fill, OutputCheck, Snapshot, Span};
 pub use view::ElementView;

@@ -112,9 +112,19 @@ impl ArenaMap {
         region == bytes
     }
 
-    /// Fills a workspace with `0xFF`, which is NaN in every float type, and its surroundings
-    /// with canaries. Called before the plugin gets the pointer.
-    pub fn poison_workspace(&mut self, slot: &Slot) {
+    /// A slot's bytes, for reading before the plugin gets the pointer.
+    pub(crate) fn bytes(&self, slot: &Slot) -> &[u8] {
+        debug_assert!(self.layout.slots.contains(slot));
+        let len = slot.spec.size as usize;
+        // SAFETY: the slot is mapped readable; a device's plugin has no pointer into it, and
+        // nobody writes it before the case ends.
+        unsafe { std::slice::from_raw_parts(self.at(slot.bytes.start), len) }
+    }
+
+    /// Writes canaries around a workspace and, where the plugin works in this mapping or a copy of
+    /// it, fills it with `0xFF`, which is NaN in every float type. Called before the plugin gets
+    /// the pointer.
+    pub fn poison_workspace(&mut self, slot: &Slot, body_too: bool) {
         debug_assert!(self.layout.slots.contains(slot));
         let len = (slot.region.end - slot.region.start) as usize;
         let before = (slot.bytes.start - slot.region.start) as usize;
@@ -125,7 +135,9 @@ impl ArenaMap {
         let (head, rest) = region.split_at_mut(before);
         let (body, tail) = rest.split_at_mut(slot.spec.size as usize);
         fill_canary(slot.region.start, head);
-        body.fill(0xFF);
+        if body_too {
+            body.fill(0xFF);
+        }
         fill_canary(slot.bytes.end, tail);
     }
 

@@ -1,7 +1,9 @@
 //! What memory holds before the plugin writes it: poison in outputs, canaries around buffers.
 
+use serde::{Deserialize, Serialize};
+
 /// The element type of an output, as far as poison is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Element {
     /// IEEE binary64.
     F64,
@@ -18,7 +20,7 @@ pub enum Element {
 
 /// Which poison: the second differs from the first in every element, so that an element that
 /// holds poison after both was not written, whatever value it should have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Run {
     /// The poison of the first execution.
     #[default]

@@ -4,11 +4,72 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::arena::{ArenaError, CHUNK, Contents};
 use crate::layout::{Residence, Role, Slot};
 use crate::poison::{Run, canary_byte};
 use crate::sparse;
 use crate::view::ElementView;
+
+/// What a buffer holds before the plugin gets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fill {
+    /// What the arena holds.
+    Bytes,
+    /// Poison, in and between the elements of a view.
+    Poison(ElementView, Run),
+    /// `0xFF` in every byte: a workspace.
+    Scratch,
+}
+
+/// Bytes that a device found touched, relative to a buffer's first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The first.
+    pub first: i64,
+    /// The last.
+    pub last: i64,
+    /// How many.
+    pub count: u64,
+}
+
+/// What a device saw of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputCheck {
+    /// Elements that still hold their poison.
+    pub unwritten: u64,
+    /// The first of them, as a logical row-major index.
+    pub first_unwritten: Option<u64>,
+    /// Touched bytes between the elements.
+    pub gaps: Option<Span>,
+}
+
+/// What a device saw of one buffer when the case had ended, before anything was copied back. Where
+/// it saw damage, the whole region was copied back after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceCheck {
+    /// The buffer.
+    pub uid: i64,
+    /// The canary before it.
+    pub before: Option<Span>,
+    /// The canary behind it.
+    pub after: Option<Span>,
+    /// An input that is not what was copied in.
+    pub changed: bool,
+    /// An output; `None` where the device cannot tell elements from gaps.
+    pub output: Option<OutputCheck>,
+}
+
+impl DeviceCheck {
+    /// Nothing was touched that must not be.
+    pub fn is_intact(&self) -> bool {
+        self.before.is_none()
+            && self.after.is_none()
+            && !self.changed
+            && self.output.is_none_or(|output| output.gaps.is_none())
+    }
+}
 
 /// Bytes that changed although nobody may change them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +83,18 @@ pub struct Damage {
     pub count: u64,
     /// Up to 16 bytes from `first` on, as found.
     pub found: Vec<u8>,
+}
+
+impl Damage {
+    /// Damage of which no bytes are at hand.
+    fn of(span: Span) -> Self {
+        Self {
+            first: span.first,
+            last: span.last,
+            count: span.count,
+            found: Vec::new(),
+        }
+    }
 }
 
 /// The state of one buffer after a case.
@@ -74,6 +147,53 @@ impl BufferCheck {
     }
 }
 
+impl BufferCheck {
+    /// Adds what the device saw of this buffer; returns what differs from the copy.
+    fn add(&mut self, seen: &DeviceCheck) -> Vec<String> {
+        let mut notes = Vec::new();
+        let uid = self.uid;
+        let mut differ = |what: &str, device: u64, copy: u64| {
+            if device != copy {
+                notes.push(format!(
+                    "tensor {uid}: {device} {what} on the device when its stream was idle, {copy} \
+                     in the copy: something wrote in between"
+                ));
+            }
+        };
+        let touched = |damage: &Option<Damage>| damage.as_ref().map_or(0, |d| d.count);
+        let gaps = seen.output.map(|output| output.gaps);
+        for (what, here, there) in [
+            (
+                "touched bytes before it",
+                &mut self.canary_before,
+                Some(seen.before),
+            ),
+            (
+                "touched bytes behind it",
+                &mut self.canary_after,
+                Some(seen.after),
+            ),
+            ("touched bytes in its gaps", &mut self.gaps, gaps),
+        ] {
+            let Some(there) = there else { continue };
+            differ(what, there.map_or(0, |span| span.count), touched(here));
+            if here.is_none() {
+                *here = there.map(Damage::of);
+            }
+        }
+        if let Some(output) = seen.output {
+            differ("unwritten elements", output.unwritten, self.unwritten);
+        }
+        if seen.changed && self.changed.is_none() {
+            notes.push(format!(
+                "tensor {uid}: an input that differed from what was copied in when its stream was \
+                 idle, and did not in the copy: something wrote in between"
+            ));
+        }
+        notes
+    }
+}
+
 /// All buffers after a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -81,12 +201,25 @@ pub struct Snapshot {
     pub buffers: Vec<BufferCheck>,
     /// The workspace's canaries, where a plan had one.
     pub workspace: Option<BufferCheck>,
+    /// Where a device and the copies from it disagree: something wrote between the two.
+    pub notes: Vec<String>,
 }
 
 impl Snapshot {
     /// The check of buffer `uid`.
     pub fn buffer(&self, uid: i64) -> Option<&BufferCheck> {
         self.buffers.iter().find(|check| check.uid == uid)
+    }
+
+    /// Adds what a device saw. The bytes that came back decide; damage that only the device saw
+    /// is damage too, and whatever differs is noted.
+    pub fn add(&mut self, checks: &[DeviceCheck]) {
+        for seen in checks {
+            let buffers = self.buffers.iter_mut().chain(&mut self.workspace);
+            if let Some(buffer) = buffers.into_iter().find(|b| b.uid == seen.uid) {
+                self.notes.extend(buffer.add(seen));
+            }
+        }
     }
 
     /// Nothing was touched that must not be.
@@ -202,7 +335,7 @@ fn changed(file: &File, slot: &Slot, written: &[u8]) -> io::Result<Option<Damage
 
 fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &ElementView, run: Run) {
     count_unwritten(result, bytes, view, run);
-    if view.is_dense(slot.spec.size) && is_row_major(view) {
+    if view.is_dense(slot.spec.size) && view.is_row_major() {
         return;
     }
     let pattern = view.element.poison(run);
@@ -222,7 +355,7 @@ fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &Elem
 fn count_unwritten(result: &mut BufferCheck, bytes: &[u8], view: &ElementView, run: Run) {
     let pattern = view.element.poison(run);
     let poison = pattern.bytes();
-    if view.is_dense(bytes.len() as u64) && is_row_major(view) {
+    if view.is_dense(bytes.len() as u64) && view.is_row_major() {
         (result.unwritten, result.first_unwritten) = count_packed(bytes, poison);
         return;
     }
@@ -262,19 +395,6 @@ fn count_packed(bytes: &[u8], poison: &[u8]) -> (u64, Option<u64>) {
         4 => count::<4>(bytes, poison),
         _ => count::<8>(bytes, poison),
     }
-}
-
-fn is_row_major(view: &ElementView) -> bool {
-    let mut expected = 1;
-    view.dims
-        .iter()
-        .zip(&view.strides)
-        .rev()
-        .all(|(&dim, &stride)| {
-            let matches = dim == 1 || stride == expected;
-            expected *= dim;
-            matches
-        })
 }
 
 #[cfg(test)]

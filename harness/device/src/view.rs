@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::poison::Element;
 
 /// Bytes around each stretch of elements of a sparse buffer that are watched as gaps are.
@@ -12,7 +14,7 @@ const PAGE: u64 = 4096;
 const SPARSE_GAP: u64 = 256 << 20;
 
 /// Where the elements of a buffer lie.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElementView {
     /// Element type.
     pub element: Element,
@@ -75,6 +77,22 @@ impl ElementView {
                 .iter()
                 .zip(&self.dims)
                 .all(|(&stride, &dim)| stride > 0 || dim <= 1)
+    }
+
+    /// How many elements there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.dims.iter().map(|&dim| dim.max(0) as u64).product()
+    }
+
+    /// Whether packed elements would lie in the order of their indices.
+    pub(crate) fn is_row_major(&self) -> bool {
+        let mut expected = 1;
+        let axes = self.dims.iter().zip(&self.strides).rev();
+        axes.into_iter().all(|(&dim, &stride)| {
+            let matches = dim == 1 || stride == expected;
+            expected *= dim;
+            matches
+        })
     }
 
     /// Calls `visit` with each element's byte offset, in logical row-major order.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use dnn_assay_device::{DeviceReport, MemoryKind, ProbeReport};
+use dnn_assay_device::{DeviceReport, Health, MemoryKind, ProbeReport};
 
 use super::{Error, stdout};
 use crate::cli::args::{DeviceArgs, DeviceChoice};
@@ -68,6 +68,8 @@ fn text(name: &str, report: &ProbeReport) -> String {
     }
     for (index, device) in report.devices.iter().enumerate() {
         text.push_str(&format!("  device {index}: {}\n", described(device)));
+        text.push_str(&format!("    guards: {}\n", device.guards));
+        text.push_str(&format!("    health: {}\n", health(&device.health)));
     }
     text
 }
@@ -91,9 +93,21 @@ fn described(device: &DeviceReport) -> String {
         device.uuid.as_ref().map(|uuid| format!("UUID {uuid}")),
         mode(&device.health.compute_partition, "compute partition"),
         mode(&device.health.memory_partition, "memory partition"),
-        used_by(&device.health.processes),
     ];
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What was read of errors and users, and what could not be.
+fn health(health: &Health) -> String {
+    let errors = health.errors.iter();
+    let counters = errors.map(|(name, count)| format!("{name} {count}"));
+    let mut facts: Vec<String> = counters.collect();
+    facts.push(match health.processes.len() {
+        0 => "no other user".to_owned(),
+        _ => used_by(&health.processes).unwrap_or_default(),
+    });
+    facts.extend(health.problems.iter().cloned());
+    facts.join(", ")
 }
 
 fn mode(mode: &Option<String>, what: &str) -> Option<String> {
@@ -123,11 +137,21 @@ mod tests {
             devices: vec![DeviceReport {
                 arch: Some("sm_90".to_owned()),
                 units: Some(132),
+                guards: "checked on the device".to_owned(),
+                health: Health {
+                    errors: [("memory corrected".to_owned(), 3)].into(),
+                    problems: vec!["NVML has no nvmlX".to_owned()],
+                    ..Health::default()
+                },
                 ..DeviceReport::default()
             }],
             ..ProbeReport::default()
         };
-        let expected = "cuda: 1 device\n  device 0: sm_90, 132 compute units\n";
+        let expected = "cuda: 1 device
+  device 0: sm_90, 132 compute units
+    guards: checked on the device
+    health: memory corrected 3, no other user, NVML has no nvmlX
+";
         assert_eq!(text("cuda", &one), expected);
     }
 }

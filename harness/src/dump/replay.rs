@@ -129,6 +129,7 @@ fn snapshot(dump: &Dump) -> Snapshot {
     Snapshot {
         buffers: buffers.collect(),
         workspace: None,
+        notes: Vec::new(),
     }
 }
 

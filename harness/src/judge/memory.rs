@@ -141,6 +141,7 @@ mod tests {
         Snapshot {
             buffers: vec![check],
             workspace: None,
+            notes: Vec::new(),
         }
     }
 

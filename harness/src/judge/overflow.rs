@@ -69,6 +69,7 @@ mod tests {
         let snapshot = Snapshot {
             buffers: vec![check],
             workspace: None,
+            notes: Vec::new(),
         };
         overflow_named(&BTreeMap::from([(3, view())]), &snapshot)
     }

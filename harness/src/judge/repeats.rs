@@ -77,6 +77,7 @@ mod tests {
                 values.iter().flat_map(|v| v.to_le_bytes()).collect(),
             )],
             workspace: None,
+            notes: Vec::new(),
         }
     }
 

@@ -415,6 +415,7 @@ impl<'a> Slot<'a> {
             }
         };
         record_outcome(&first.outcome, times, &mut end);
+        end.notes.extend(snapshot.notes.iter().cloned());
         if end.verdict == Verdict::Fail(FailKind::GuardAfter) {
             let named = overflow_named(&prepared.sparse, snapshot);
             end.diagnosis.extend(named.map(str::to_owned));

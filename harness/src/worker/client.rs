@@ -154,12 +154,19 @@ impl Worker {
             workspace_align: case.workspace_align,
             began: monotonic_now(),
         });
-        let buffers = match case.until {
-            Until::Executed => self.arena.specs(),
-            _ => Vec::new(),
+        let (buffers, fills) = match case.until {
+            Until::Executed => (self.arena.specs(), self.arena.fills()),
+            _ => (Vec::new(), Vec::new()),
         };
         // A failure here is kept in `stopped` and comes out of `finish`.
-        let _ = self.ask(Phase::Applicable, &Request::Case { case, buffers });
+        let _ = self.ask(
+            Phase::Applicable,
+            &Request::Case {
+                case,
+                buffers,
+                fills,
+            },
+        );
     }
 
     /// Waits for the case to end, within the limits.
@@ -178,6 +185,7 @@ impl Worker {
                 case.outcome.log_dropped = end.log_dropped;
                 case.outcome.times = end.times;
                 case.outcome.device = end.device;
+                case.outcome.checks = end.checks;
                 case.outcome.stderr = self.process.output.tail(Duration::ZERO);
             }
             Err(stopped) => {
@@ -190,11 +198,14 @@ impl Worker {
         case.outcome
     }
 
-    /// Checks the arena after a case: outputs, canaries, inputs, gaps, workspace. Meaningful
-    /// after a crash too. `align` is the request's `workspace_align`.
+    /// Checks the arena after a case: outputs, canaries, inputs, gaps, workspace, and adds what a
+    /// device saw of its own memory. Meaningful after a crash too. `align` is the request's
+    /// `workspace_align`.
     pub fn snapshot(&self, outcome: &CaseOutcome, align: u64) -> Result<Snapshot, ArenaError> {
-        self.arena
-            .snapshot(outcome.workspace_size.map(|size| (size, align)))
+        let workspace = outcome.workspace_size.map(|size| (size, align));
+        let mut snapshot = self.arena.snapshot(workspace)?;
+        snapshot.add(&outcome.checks);
+        Ok(snapshot)
     }
 
     /// Has a script done. The worker need not have loaded anything; a step may take as long as a
@@ -520,6 +531,7 @@ impl CaseOutcome {
             stderr: String::new(),
             times: CaseTimes::default(),
             device: DeviceAfter::default(),
+            checks: Vec::new(),
         }
     }
 }

@@ -567,6 +567,8 @@ pub struct CaseOutcome {
     pub times: CaseTimes,
     /// The device afterwards.
     pub device: DeviceAfter,
+    /// What the device saw of the buffers; nothing where whole regions were copied back.
+    pub checks: Vec<dnn_assay_device::DeviceCheck>,
 }
 
 /// How a worker that was asked to end ended.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dnn_assay_device::{BufferSpec, MemoryKind};
+use dnn_assay_device::{BufferSpec, DeviceCheck, Fill, MemoryKind};
 use serde::{Deserialize, Serialize};
 
 use super::config::{CaseRequest, LoadMode, Until};
@@ -41,6 +41,8 @@ pub(super) enum Request {
     Case {
         case: CaseRequest,
         buffers: Vec<BufferSpec>,
+        /// What they hold, in the same order.
+        fills: Vec<Fill>,
     },
     Script(super::script::Script),
     Quit,
@@ -93,6 +95,8 @@ pub(super) struct CaseEnd {
     pub log_dropped: u64,
     pub times: CaseTimes,
     pub device: DeviceAfter,
+    /// What the device saw of the buffers.
+    pub checks: Vec<DeviceCheck>,
 }
 
 /// CLOCK_MONOTONIC in nanoseconds; the same clock in parent and worker.

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use dnn_assay_abi::DeviceBuffer;
 use dnn_assay_device::{
-    ArenaMap, BufferSpec, DeviceBackend, DeviceError, Held, Layout, MemoryKind, Role, Shortage,
-    WORKSPACE_UID, open_backend,
+    ArenaMap, BufferSpec, DeviceBackend, DeviceCheck, DeviceError, Fill, Held, Layout, MemoryKind,
+    Role, Shortage, WORKSPACE_UID, open_backend,
 };
 
 use super::channel;
@@ -48,6 +48,7 @@ pub(super) fn serve(control: UnixStream, nonce: u64) -> i32 {
             text: "nothing is loaded yet".to_owned(),
             status: None,
         }),
+        told: false,
     };
     if line.send(&Message::Hello).is_err() {
         return LOST;
@@ -61,6 +62,8 @@ struct Server {
     arena: OwnedFd,
     loaded: Option<Loaded>,
     backend: Backend,
+    /// What is said once was said.
+    told: bool,
 }
 
 /// A device, or why there is none.
@@ -87,8 +90,12 @@ impl Server {
                     Err(failure) => Message::LoadFailed(failure),
                 },
                 Request::Applicable { graph } => Message::Applicable(self.applicable(&graph)),
-                Request::Case { case, buffers } => {
-                    let end = self.case(case, &buffers);
+                Request::Case {
+                    case,
+                    buffers,
+                    fills,
+                } => {
+                    let end = self.case(case, &buffers, &fills);
                     Message::CaseEnd(end)
                 }
                 Request::Script(script) => match self.script(&script) {
@@ -161,7 +168,7 @@ impl Server {
         }
     }
 
-    fn case(&mut self, case: CaseRequest, buffers: &[BufferSpec]) -> CaseEnd {
+    fn case(&mut self, case: CaseRequest, buffers: &[BufferSpec], fills: &[Fill]) -> CaseEnd {
         let began = Instant::now();
         self.line.begin_case();
         let mut run = CaseRun {
@@ -171,7 +178,9 @@ impl Server {
             times: CaseTimes::default(),
             details: None,
             context: None,
+            checks: Vec::new(),
         };
+        run.notes.extend(self.untold());
         let used = |backend: &Backend| backend.as_ref().ok()?.used_by_others();
         let before = used(&self.backend);
         let result = match &self.loaded {
@@ -182,6 +191,7 @@ impl Server {
                         let place = Place {
                             arena: &self.arena,
                             buffers,
+                            fills,
                             workspace: (size, case.workspace_align),
                             cap: self.setup.workspace_cap,
                         };
@@ -212,7 +222,19 @@ impl Server {
             log_dropped: self.line.dropped(),
             times: run.times,
             device,
+            checks: run.checks,
         }
+    }
+
+    /// Said once: guards are looked at on copies, although the plugin's memory is elsewhere.
+    fn untold(&mut self) -> Option<String> {
+        if std::mem::replace(&mut self.told, true) {
+            return None;
+        }
+        let why = self.backend.as_ref().ok()?.checks_copies()?;
+        Some(format!(
+            "guards and poison are checked on copies in host memory: {why}"
+        ))
     }
 
     /// Does the steps and tells of each but the last; `None` where the parent is gone. A script
@@ -362,12 +384,16 @@ struct CaseRun {
     times: CaseTimes,
     details: Option<Details>,
     context: Option<PlanContext>,
+    /// What the device saw of the buffers.
+    checks: Vec<DeviceCheck>,
 }
 
 /// Where a case's memory comes from.
 struct Place<'a> {
     arena: &'a OwnedFd,
     buffers: &'a [BufferSpec],
+    /// What they hold, in the same order.
+    fills: &'a [Fill],
     /// Size and alignment.
     workspace: (u64, u64),
     cap: u64,
@@ -459,9 +485,10 @@ impl CaseRun {
             Err(error) => return Err(CaseResult::Device(error.to_string())),
         };
         let context = self.context.expect("a plan precedes its execution");
-        let map = place.map()?;
+        let map = place.map(!backend.fills_itself())?;
         place.check_room(backend, &map)?;
-        let (workspace, buffers) = placed(backend, &map).map_err(device)?;
+        let (workspace, buffers) = placed(backend, &map, place.fills).map_err(device)?;
+        backend.seal().map_err(device)?;
         let _ = self.line.send(&Message::Mapped {
             workspace: place.workspace.0,
             base: map.base_address(),
@@ -490,6 +517,7 @@ impl CaseRun {
         }
         let collected = backend.collect(&map).map_err(execution_error);
         let released = backend.release().map_err(execution_error);
+        let collected = collected.map(|checks| self.checks = checks);
         outcome.and(collected).and(released)?;
         self.depth = Some(Until::Executed);
         Ok(())
@@ -556,7 +584,8 @@ impl CaseRun {
 }
 
 impl Place<'_> {
-    fn map(&self) -> Result<ArenaMap, CaseResult> {
+    /// `with_workspace`: a workspace's first contents travel from here.
+    fn map(&self, with_workspace: bool) -> Result<ArenaMap, CaseResult> {
         let (bytes, align) = self.workspace;
         let no_memory = |text: String| CaseResult::NoMemory {
             bytes,
@@ -575,7 +604,7 @@ impl Place<'_> {
             text: format!("the case's buffers want {all} bytes of address space: {error}"),
         })?;
         if let Some(slot) = map.layout().slot(WORKSPACE_UID).cloned() {
-            map.poison_workspace(&slot);
+            map.poison_workspace(&slot, with_workspace);
         }
         Ok(map)
     }
@@ -597,20 +626,22 @@ impl Place<'_> {
 fn placed(
     backend: &mut dyn DeviceBackend,
     map: &ArenaMap,
+    fills: &[Fill],
 ) -> Result<(*mut std::ffi::c_void, Vec<DeviceBuffer>), DeviceError> {
     let mut workspace = std::ptr::null_mut();
     let mut buffers = Vec::with_capacity(map.layout().slots.len());
-    for slot in &map.layout().slots {
+    let fills = fills.iter().chain(std::iter::repeat(&Fill::Bytes));
+    for (slot, fill) in map.layout().slots.iter().zip(fills) {
         let uid = slot.spec.uid;
         match slot.spec.role {
             Role::Workspace if slot.spec.size == 0 => {}
-            Role::Workspace => workspace = backend.place(map, slot)?,
+            Role::Workspace => workspace = backend.place(map, slot, &Fill::Scratch)?,
             Role::HostScalar => {
                 let ptr = map.pointer(slot);
                 buffers.push(DeviceBuffer { uid, ptr });
             }
             Role::Input | Role::Output => {
-                let ptr = backend.place(map, slot)?;
+                let ptr = backend.place(map, slot, fill)?;
                 buffers.push(DeviceBuffer { uid, ptr });
             }
         }

@@ -6,6 +6,7 @@
 mod browser;
 mod cmake;
 mod documentation;
+mod rehearsal;
 mod release;
 #[path = "../gate/support.rs"]
 #[allow(dead_code, reason = "the other test binary uses the rest")]
@@ -22,6 +23,7 @@ fn main() {
         browser::trials(),
         cmake::trials(),
         documentation::trials(),
+        rehearsal::trials(),
         release::trials(),
     ];
     libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit();

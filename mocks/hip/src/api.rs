@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use dnn_assay_abi::gpu::{HostFunction, Opaque, Status, hip_properties};
 
-use crate::knobs::{PluginFault, knobs};
+use crate::knobs::{Invert, PluginFault, knobs};
 use crate::status::*;
 use crate::{memory, module, stream, visible};
 
@@ -373,6 +373,17 @@ fn launch(
 ) -> Result<(), Status> {
     let kernel = module::kernel(function).ok_or(INVALID_HANDLE)?;
     let given = stream::find(on).ok_or(INVALID_HANDLE)?;
+    // The host's kernels are made for one block size.
+    if block != [256, 1, 1] || grid.contains(&0) || parameters.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    if kernel.is_own {
+        // The faults are the plugin's, or the device's under it.
+        // SAFETY: the first parameter is a structure of the size that the kernel declares.
+        let mut work = unsafe { Work::new(kernel, grid, parameters) };
+        given.push(move || work.run());
+        return Ok(());
+    }
     let plugin = knobs().plugin;
     let stream = match plugin {
         Some(PluginFault::DefaultStream) => stream::find(std::ptr::null_mut()),
@@ -380,10 +391,6 @@ fn launch(
         _ => Some(given),
     };
     let stream = stream.ok_or(INVALID_HANDLE)?;
-    // The host's kernels are made for one block size.
-    if block != [256, 1, 1] || grid.contains(&0) || parameters.is_null() {
-        return Err(INVALID_VALUE);
-    }
     let number = LAUNCHES.fetch_add(1, Ordering::SeqCst) + 1;
     if knobs().fail_launch == Some(number) {
         return Err(LAUNCH_FAILURE);
@@ -404,15 +411,8 @@ fn launch(
         return Err(ILLEGAL_ADDRESS);
     }
     let hangs = knobs().hang_launch == Some(number);
-    // In units of eight bytes, because the parameters hold pointers and doubles.
-    let mut bytes = vec![0u64; kernel.parameter_bytes.div_ceil(8)];
-    // SAFETY: the first parameter is a structure of the size that the kernel declares; it is
-    // copied now, because the caller's need not outlive the call.
-    unsafe {
-        let from: *const u8 = (*parameters).cast();
-        let to: *mut u8 = bytes.as_mut_ptr().cast();
-        to.copy_from(from, kernel.parameter_bytes);
-    }
+    // SAFETY: the first parameter is a structure of the size that the kernel declares.
+    let mut work = unsafe { Work::new(kernel, grid, parameters) };
     stream.push(move || {
         std::thread::sleep(knobs().slow_kernel);
         if hangs {
@@ -422,13 +422,12 @@ fn launch(
                 std::thread::sleep(Duration::from_secs(1));
             }
         }
-        let [x, y, z] = grid;
-        for (z, y, x) in
-            (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| (z, y, x))))
-        {
-            // SAFETY: the parameters are the caller's; what they point to is checked by guards.
-            unsafe { (kernel.run)(bytes.as_ptr().cast(), x, y, z) };
+        match plugin {
+            Some(PluginFault::Short) => work.blocks -= 1,
+            Some(PluginFault::Invert(poke)) => work.invert = Some(poke),
+            _ => {}
         }
+        work.run();
     });
     // A stray stream is either done before anybody looks or slow: what is found is the same each time.
     let is_done_at_once = match plugin {
@@ -440,6 +439,68 @@ fn launch(
         stream.wait();
     }
     Ok(())
+}
+
+/// A kernel on its way.
+struct Work {
+    kernel: module::Kernel,
+    grid: [u32; 3],
+    /// How many blocks of the grid run, in their order.
+    blocks: u64,
+    /// In units of eight bytes, because the parameters hold pointers and doubles.
+    parameters: Vec<u64>,
+    /// What a faulty kernel does besides.
+    invert: Option<Invert>,
+}
+
+impl Work {
+    /// Copies the parameters now, because the caller's need not outlive the call.
+    ///
+    /// # Safety
+    /// The first parameter is a structure of the size that the kernel declares.
+    unsafe fn new(kernel: module::Kernel, grid: [u32; 3], parameters: *mut *mut c_void) -> Self {
+        let mut words = vec![0u64; kernel.parameter_bytes.div_ceil(8)];
+        // SAFETY: forwarded; the words are as many bytes or more.
+        unsafe {
+            let from: *const u8 = (*parameters).cast();
+            let to: *mut u8 = words.as_mut_ptr().cast();
+            to.copy_from(from, kernel.parameter_bytes);
+        }
+        Self {
+            kernel,
+            grid,
+            blocks: grid.iter().map(|n| u64::from(*n)).product(),
+            parameters: words,
+            invert: None,
+        }
+    }
+
+    fn run(&mut self) {
+        let [x, y, z] = self.grid;
+        let blocks = (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| (z, y, x))));
+        for (z, y, x) in blocks.take(self.blocks as usize) {
+            // SAFETY: the parameters are the caller's; what they point to is checked by guards.
+            unsafe { (self.kernel.run)(self.parameters.as_ptr().cast(), x, y, z) };
+        }
+        let Some(Invert {
+            word,
+            offset,
+            count,
+        }) = self.invert
+        else {
+            return;
+        };
+        let Some(base) = self.parameters.get(word) else {
+            return;
+        };
+        for at in 0..count {
+            let address = base.wrapping_add_signed(offset + at);
+            let byte: *mut u8 = std::ptr::with_exposed_provenance_mut(address as usize);
+            // SAFETY: none can be given: this is the fault that was asked for. Memory of this
+            // runtime ends in inaccessible pages, so at worst the worker dies.
+            unsafe { byte.write(!byte.read()) };
+        }
+    }
 }
 
 // What the compiler's `<<<>>>` calls.

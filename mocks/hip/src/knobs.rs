@@ -53,6 +53,36 @@ pub enum PluginFault {
     Leak,
     /// `wait`: it waits for the stream before it returns. Legal.
     Wait,
+    /// `short`: the last block of every grid does not run.
+    Short,
+    /// `invert:WORD:OFFSET:COUNT`: every kernel also inverts bytes where it has no business.
+    Invert(Invert),
+}
+
+/// Bytes that a faulty kernel inverts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invert {
+    /// Which eight bytes of the kernel's parameters hold the address: 0 is the output of the
+    /// pointwise kernels, 1 to 3 their inputs.
+    pub word: usize,
+    /// The first byte, relative to that address.
+    pub offset: i64,
+    /// How many bytes.
+    pub count: i64,
+}
+
+impl Invert {
+    fn named(text: &str) -> Option<Self> {
+        let mut numbers = text.split(':').map(|number| number.parse::<i64>().ok());
+        let mut next = || numbers.next().flatten();
+        let [word, offset, count] = [next()?, next()?, next()?];
+        let word = usize::try_from(word).ok()?;
+        Some(Self {
+            word,
+            offset,
+            count,
+        })
+    }
 }
 
 impl PluginFault {
@@ -63,7 +93,8 @@ impl PluginFault {
             "lost-error" => Self::LostError,
             "leak" => Self::Leak,
             "wait" => Self::Wait,
-            _ => return None,
+            "short" => Self::Short,
+            _ => Self::Invert(Invert::named(name.strip_prefix("invert:")?)?),
         })
     }
 }
@@ -107,5 +138,13 @@ mod tests {
         assert_eq!((knobs.devices, knobs.oom_at), (1, None));
         let knobs = Knobs::from(|name| name.ends_with("OOM_AT").then(|| "3".to_owned()));
         assert_eq!((knobs.devices, knobs.oom_at), (1, Some(3)));
+        let of = |name: &str| PluginFault::named(name);
+        let wanted = Invert {
+            word: 0,
+            offset: -16,
+            count: 4,
+        };
+        assert_eq!(of("invert:0:-16:4"), Some(PluginFault::Invert(wanted)));
+        assert_eq!([of("invert:0:4"), of("invert:-1:0:4"), of("no")], [None; 3]);
     }
 }

@@ -1,4 +1,6 @@
-//! Modules: the kernels' names from a code object, their bodies from the host's library.
+//! Modules: the kernels' names and the fingerprint of their source from a code object, their bodies
+//! from a host build of the same source: the plugin's library, or the harness's own, which is
+//! linked into this one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
@@ -9,9 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dnn_assay_abi::gpu::{Opaque, Status};
+use dnn_assay_kernel_build::FINGERPRINT_PREFIX;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use crate::status::{INVALID_HANDLE, INVALID_IMAGE, NOT_FOUND};
+use crate::status::{INVALID_HANDLE, INVALID_IMAGE, NOT_FOUND, OTHER_SOURCE};
 
 /// `EM_AMDGPU`.
 const AMDGPU: u16 = 224;
@@ -36,11 +39,27 @@ pub(crate) struct Kernel {
     pub(crate) parameter_bytes: usize,
     /// Runs one block.
     pub(crate) run: unsafe extern "C" fn(*const u8, u32, u32, u32),
+    /// The harness's own: no launch of a plugin's.
+    pub(crate) is_own: bool,
+}
+
+/// Kernels by name, and the fingerprint of the source that they were built from.
+#[derive(Default)]
+struct HostBuild {
+    fingerprint: String,
+    kernels: BTreeMap<String, Kernel>,
+}
+
+/// A loaded code object.
+struct Module {
+    names: BTreeSet<String>,
+    /// Its kernels' host build; `None` where there is none.
+    build: Option<&'static HostBuild>,
 }
 
 #[derive(Default)]
 struct Modules {
-    names: BTreeMap<usize, BTreeSet<String>>,
+    loaded: BTreeMap<usize, Module>,
     functions: BTreeMap<usize, Kernel>,
 }
 
@@ -58,33 +77,75 @@ fn handle() -> (usize, Opaque) {
     (number, ptr::without_provenance_mut(number << 4))
 }
 
-/// Reads the kernels' names.
+/// Reads the kernels' names and finds their host build.
 ///
 /// # Safety
 /// `image` must be a whole ELF file in memory, as `hipModuleLoadData` demands.
 pub(crate) unsafe fn load(image: *const c_void) -> Result<Opaque, Status> {
     // SAFETY: forwarded.
-    if let Some(names) = unsafe { mock_names(image.cast()) } {
-        let (number, module) = handle();
-        with(|modules| modules.names.insert(number, names));
-        return Ok(module);
+    let symbols = match unsafe { mock_names(image.cast()) } {
+        Some(names) => names,
+        // SAFETY: forwarded.
+        None => unsafe { elf_names(image.cast()) }?,
+    };
+    let print = symbols.iter().find(|s| s.starts_with(FINGERPRINT_PREFIX));
+    let build = host_build(print.map(String::as_str), &symbols)?;
+    let module = Module {
+        names: symbols,
+        build,
+    };
+    let (number, opaque) = handle();
+    with(|modules| modules.loaded.insert(number, module));
+    Ok(opaque)
+}
+
+/// The host build for an object with this fingerprint and these symbols.
+///
+/// # Errors
+/// Kernels of these names are there, built from another source.
+fn host_build(
+    print: Option<&str>,
+    symbols: &BTreeSet<String>,
+) -> Result<Option<&'static HostBuild>, Status> {
+    for build in [own, plugins] {
+        let build = build();
+        if Some(build.fingerprint.as_str()) == print {
+            return Ok(Some(build));
+        }
+        if let Some(name) = symbols.iter().find(|s| build.kernels.contains_key(*s)) {
+            eprintln!(
+                "mock HIP runtime: {name} of the code object is of source {}, of the host build {}",
+                print.unwrap_or("unknown"),
+                build.fingerprint
+            );
+            return Err(OTHER_SOURCE);
+        }
     }
+    Ok(None)
+}
+
+/// The symbols of a code object, those of kernels without their suffix.
+///
+/// # Safety
+/// As [`load`].
+unsafe fn elf_names(image: *const u8) -> Result<BTreeSet<String>, Status> {
     // SAFETY: forwarded.
-    let bytes = unsafe { elf_bytes(image.cast()) }.ok_or(INVALID_IMAGE)?;
+    let bytes = unsafe { elf_bytes(image) }.ok_or(INVALID_IMAGE)?;
     let elf = goblin::elf::Elf::parse(bytes).map_err(|_| INVALID_IMAGE)?;
     if elf.header.e_machine != AMDGPU || elf.header.e_flags & 0xFF != GFX942 {
         return Err(INVALID_IMAGE);
     }
-    let names: BTreeSet<String> = elf
+    let names = elf
         .dynsyms
         .iter()
         .filter_map(|symbol| elf.dynstrtab.get_at(symbol.st_name))
-        .filter_map(|name| name.strip_suffix(".kd"))
-        .map(str::to_owned)
-        .collect();
-    let (number, module) = handle();
-    with(|modules| modules.names.insert(number, names));
-    Ok(module)
+        .filter_map(|name| match name.strip_suffix(".kd") {
+            Some(kernel) => Some(kernel.to_owned()),
+            None => name
+                .starts_with(FINGERPRINT_PREFIX)
+                .then(|| name.to_owned()),
+        });
+    Ok(names.collect())
 }
 
 /// The names in a code object of the mock of hipRTC.
@@ -132,21 +193,19 @@ unsafe fn elf_bytes(image: *const u8) -> Option<&'static [u8]> {
 
 /// Forgets a module; its functions are dead.
 pub(crate) fn unload(module: Opaque) -> bool {
-    with(|modules| modules.names.remove(&(module.addr() >> 4)).is_some())
+    with(|modules| modules.loaded.remove(&(module.addr() >> 4)).is_some())
 }
 
 /// A kernel's handle.
 pub(crate) fn function(module: Opaque, name: &str) -> Result<Opaque, Status> {
-    let kernel = table().get(name).copied();
     with(|modules| {
-        let names = modules
-            .names
-            .get(&(module.addr() >> 4))
-            .ok_or(INVALID_HANDLE)?;
+        let module = modules.loaded.get(&(module.addr() >> 4));
+        let Module { names, build } = module.ok_or(INVALID_HANDLE)?;
         if !names.contains(name) {
             return Err(NOT_FOUND);
         }
-        let kernel = kernel.ok_or(NOT_FOUND)?;
+        let kernel = build.and_then(|build| build.kernels.get(name));
+        let kernel = *kernel.ok_or(NOT_FOUND)?;
         let (number, function) = handle();
         modules.functions.insert(number, kernel);
         Ok(function)
@@ -158,13 +217,34 @@ pub(crate) fn kernel(function: Opaque) -> Option<Kernel> {
     with(|modules| modules.functions.get(&(function.addr() >> 4)).copied())
 }
 
-/// The host's kernels by name; empty where their library cannot be opened.
-fn table() -> &'static BTreeMap<String, Kernel> {
-    static TABLE: OnceLock<BTreeMap<String, Kernel>> = OnceLock::new();
-    TABLE.get_or_init(|| read_table().unwrap_or_default())
+/// The harness's own kernels, linked into this library; none without a C++ compiler.
+fn own() -> &'static HostBuild {
+    static BUILD: OnceLock<HostBuild> = OnceLock::new();
+    #[cfg(not(no_kernels))]
+    unsafe extern "C" {
+        fn dnn_guard_table() -> *const Row;
+    }
+    BUILD.get_or_init(|| {
+        #[cfg(no_kernels)]
+        return HostBuild::default();
+        #[cfg(not(no_kernels))]
+        // SAFETY: the function returns the address of a static table, made by our build script.
+        unsafe {
+            HostBuild {
+                fingerprint: env!("DNN_ASSAY_FINGERPRINT").to_owned(),
+                kernels: read(dnn_guard_table(), true),
+            }
+        }
+    })
 }
 
-fn read_table() -> Option<BTreeMap<String, Kernel>> {
+/// The plugin's kernels; empty where their library cannot be opened.
+fn plugins() -> &'static HostBuild {
+    static BUILD: OnceLock<HostBuild> = OnceLock::new();
+    BUILD.get_or_init(|| open_plugins().unwrap_or_default())
+}
+
+fn open_plugins() -> Option<HostBuild> {
     let path = match std::env::var_os(LIBRARY) {
         Some(path) => PathBuf::from(path),
         None => own_folder()?.join("libdnn_assay_gfx942_host_kernels.so"),
@@ -179,27 +259,40 @@ fn read_table() -> Option<BTreeMap<String, Kernel>> {
         }
     };
     type Tables = unsafe extern "C" fn() -> *const Row;
-    // SAFETY: the library exports this function with this type.
-    let mut row = unsafe { library.get::<Tables>(b"dnn_assay_host_kernels\0").ok()?() };
+    type Text = unsafe extern "C" fn() -> *const c_char;
+    // SAFETY: the library exports both functions with these types; one that is older has no
+    // fingerprint.
+    unsafe {
+        let print = library.get::<Text>(b"dnn_assay_host_kernels_fingerprint\0");
+        let print = print.map(|print| CStr::from_ptr(print()).to_string_lossy().into_owned());
+        let table = library.get::<Tables>(b"dnn_assay_host_kernels\0").ok()?();
+        Some(HostBuild {
+            fingerprint: print.unwrap_or_else(|_| "unknown".to_owned()),
+            kernels: read(table, false),
+        })
+    }
+}
+
+/// # Safety
+/// Null, or a table that lasts and ends with a row whose name is null.
+unsafe fn read(mut row: *const Row, is_own: bool) -> BTreeMap<String, Kernel> {
     let mut table = BTreeMap::new();
-    // SAFETY: the table is static, and ends with a row whose name is null.
+    // SAFETY: forwarded.
     unsafe {
         while !row.is_null() && !(*row).name.is_null() {
             let name = CStr::from_ptr((*row).name).to_string_lossy().into_owned();
             if let Some(run) = (*row).run {
-                let parameter_bytes = (*row).parameter_bytes as usize;
-                table.insert(
-                    name,
-                    Kernel {
-                        parameter_bytes,
-                        run,
-                    },
-                );
+                let kernel = Kernel {
+                    parameter_bytes: (*row).parameter_bytes as usize,
+                    run,
+                    is_own,
+                };
+                table.insert(name, kernel);
             }
             row = row.add(1);
         }
     }
-    Some(table)
+    table
 }
 
 /// The folder of this library.

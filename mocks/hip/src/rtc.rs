@@ -15,6 +15,7 @@ const INVALID_PROGRAM: c_int = 4;
 
 struct Program {
     source: String,
+    fingerprint: String,
     code: Vec<u8>,
     log: String,
 }
@@ -40,6 +41,8 @@ fn compile(program: &mut Program, options: &[String]) -> c_int {
         return COMPILATION;
     }
     program.code = MAGIC.to_vec();
+    program.code.extend(program.fingerprint.bytes());
+    program.code.push(b'\n');
     for line in program.source.lines() {
         let of = |prefix: &str| line.strip_prefix(prefix);
         let rest =
@@ -88,16 +91,26 @@ pub unsafe extern "C" fn hiprtcGetErrorString(status: c_int) -> *const c_char {
 pub unsafe extern "C" fn hiprtcCreateProgram(
     program: *mut Handle,
     source: *const c_char,
-    _name: *const c_char,
-    _headers: c_int,
-    _texts: *const *const c_char,
-    _names: *const *const c_char,
+    name: *const c_char,
+    headers: c_int,
+    texts: *const *const c_char,
+    names: *const *const c_char,
 ) -> c_int {
-    // SAFETY: the caller gives a NUL-terminated source and a place for the program.
+    // SAFETY: the caller gives NUL-terminated texts, as many headers and names of them as it says,
+    // and a place for the program.
     unsafe {
-        let source = CStr::from_ptr(source).to_string_lossy().into_owned();
+        let text = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
+        let source = text(source);
+        let mut all = vec![(text(name), source.clone())];
+        for i in 0..headers.max(0) as usize {
+            all.push((text(*names.add(i)), text(*texts.add(i))));
+        }
+        let all = all
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()));
         let mut programs = PROGRAMS.lock().unwrap_or_else(|e| e.into_inner());
         programs.push(Program {
+            fingerprint: dnn_assay_kernel_build::fingerprint(all),
             source,
             code: Vec::new(),
             log: String::new(),

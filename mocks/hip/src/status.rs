@@ -30,6 +30,9 @@ statuses! {
     INVALID_DEVICE = 101, c"hipErrorInvalidDevice", c"invalid device ordinal";
     INVALID_IMAGE = 200, c"hipErrorInvalidImage",
         c"the module is no gfx942 code object of AMDGPU";
+    OTHER_SOURCE = 303, c"hipErrorSharedObjectInitFailed",
+        c"the code object and the mock HIP runtime's host build of its kernels are of different \
+          sources: build the plugin and libdnn_assay_gfx942_host_kernels.so together";
     INVALID_HANDLE = 400, c"hipErrorInvalidHandle", c"invalid resource handle";
     NOT_FOUND = 500, c"hipErrorNotFound",
         c"the module has no such kernel, or the mock HIP runtime has no host build of it";

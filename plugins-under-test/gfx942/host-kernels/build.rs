@@ -1,8 +1,17 @@
 //! Builds the kernels twice with the host's C++ compiler: for any x86-64, and for those with FMA.
 //! Both give the same bits; the second does not call a library for each fused multiply-add.
 
+use dnn_assay_kernel_build::{INCLUDE, Source};
+
 fn main() {
     println!("cargo:rerun-if-changed=../kernels");
+    println!("cargo:rerun-if-changed={INCLUDE}");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernels/kernels.cpp");
+    let source = Source { file: file.into() };
+    let print = source
+        .fingerprint()
+        .expect("the kernels are in the repository");
+    println!("cargo:rustc-env=DNN_ASSAY_FINGERPRINT={print}");
     println!("cargo:rustc-check-cfg=cfg(no_kernels)");
     let x86 = std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64");
     let fast: &[&str] = if x86 {
@@ -25,6 +34,7 @@ fn compile(name: &str, flags: &[&str]) -> bool {
         .std("c++20")
         .opt_level(3)
         .file("../kernels/kernels.cpp")
+        .include(INCLUDE)
         .define("DNN_HOST_TABLE", format!("dnn_host_table_{name}").as_str())
         .define(
             "DNN_HOST_FUNCTION",

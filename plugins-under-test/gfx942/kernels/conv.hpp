@@ -47,7 +47,7 @@ struct ConvParams {
   u32 rows, columns, depth;
   u32 groups;
   u32 parts, part;  // how many, and how deep each is
-  u32 unused;
+  u32 beside;       // A_BESIDE and B_BESIDE, for conv_linear.hpp only
 };
 
 struct Place {

@@ -6,6 +6,9 @@
 // inside the image where, on each axis, the sum of two positions is below the extent as an
 // unsigned number. Rows behind the last and depths behind the end get a position that fails that.
 //
+// Where the depths of an operand lie side by side (weights; channels-last images under a window of
+// one; the gradient in a weight's gradient), a thread takes its depths of a tile with wide loads.
+//
 // A block has a tile of 256 x 64 outputs, a thread 8 x 8 of them: two runs of four rows by two
 // runs of four columns, so that the threads of a warp read neighbours. While a tile of DEEP depths
 // is multiplied, the next one is on its way to registers.
@@ -20,6 +23,8 @@ struct Spot {
 // Beyond every extent, twice too, and with any position of a window added.
 constexpr u32 NOWHERE = 0x40000000u;
 constexpr u32 LINEAR_ROWS = 256, LINEAR_COLUMNS = 64, DEEP = 8;
+// Operands whose depths of a tile lie side by side and are aligned for the widest loads.
+constexpr u32 A_BESIDE = 1, B_BESIDE = 2;
 constexpr u32 A_EACH = DEEP * LINEAR_ROWS / DNN_BLOCK, B_EACH = DEEP * LINEAR_COLUMNS / DNN_BLOCK;
 
 DNN_FN Spot spot(const Operand &o, const Decoder &d, u32 index, bool there) {
@@ -37,37 +42,54 @@ DNN_UNROLL
 }
 
 template <u32 TYPE, class Element>
+DNN_FN float single_of(Element element) {
+  if constexpr (TYPE == F32) return element;
+  else if constexpr (TYPE == F16) return from_half(element);
+  else return from_brain(element);
+}
+
+template <u32 TYPE, class Element>
 DNN_FN float element_at(const Element *base, const u32 (&extent)[AXES], const Spot &row,
                         const Spot &depth) {
   const bool inside = row.position[0] + depth.position[0] < extent[0] &&
                       row.position[1] + depth.position[1] < extent[1] &&
                       row.position[2] + depth.position[2] < extent[2];
   if (!inside) return 0.0f;
-  const Element element = base[(i32)(row.offset + depth.offset)];
-  if constexpr (TYPE == F32) return element;
-  else if constexpr (TYPE == F16) return from_half(element);
-  else return from_brain(element);
+  return single_of<TYPE>(base[(i32)(row.offset + depth.offset)]);
 }
 
-// EACH elements of one row: depths first, first + step, ... of a tile.
+template <class Element, u32 COUNT>
+struct alignas(sizeof(Element) * COUNT < 16 ? sizeof(Element) * COUNT : 16) Beside {
+  Element v[COUNT];
+};
+
+// EACH elements of one row, from depth `first` of a tile on.
 template <u32 TYPE, class Element, u32 EACH>
 DNN_FN void fetch_as(const void *base, i64 group, const u32 (&extent)[AXES], const Spot &row,
-                     const Spot (&depths)[DEEP], u32 first, u32 step, float (&to)[EACH]) {
+                     const Spot (&depths)[DEEP], u32 first, bool beside, float (&to)[EACH]) {
   const Element *at = static_cast<const Element *>(base) + group;
+  if (beside) {  // without positions: the first of them says whether the row is there
+    Beside<Element, EACH> all{};
+    if (row.position[0] < extent[0])
+      all = *reinterpret_cast<const Beside<Element, EACH> *>(
+          at + (i32)(row.offset + depths[first].offset));
 DNN_UNROLL
-  for (u32 i = 0; i < EACH; ++i)
-    to[i] = element_at<TYPE>(at, extent, row, depths[first + i * step]);
+    for (u32 i = 0; i < EACH; ++i) to[i] = single_of<TYPE>(all.v[i]);
+    return;
+  }
+DNN_UNROLL
+  for (u32 i = 0; i < EACH; ++i) to[i] = element_at<TYPE>(at, extent, row, depths[first + i]);
 }
 
 template <u32 EACH>
 DNN_FN void fetch(const Operand &o, i64 group, const Spot &row, const Spot (&depths)[DEEP],
-                  u32 first, u32 step, float (&to)[EACH]) {
+                  u32 first, bool beside, float (&to)[EACH]) {
   u32 extent[AXES];
 DNN_UNROLL
   for (u32 a = 0; a < AXES; ++a) extent[a] = o.spatial ? (u32)o.extent[a] : 1u;
-  if (o.type == F32) fetch_as<F32, float>(o.base, group, extent, row, depths, first, step, to);
-  else if (o.type == F16) fetch_as<F16, u16>(o.base, group, extent, row, depths, first, step, to);
-  else fetch_as<BF16, u16>(o.base, group, extent, row, depths, first, step, to);
+  if (o.type == F32) fetch_as<F32, float>(o.base, group, extent, row, depths, first, beside, to);
+  else if (o.type == F16) fetch_as<F16, u16>(o.base, group, extent, row, depths, first, beside, to);
+  else fetch_as<BF16, u16>(o.base, group, extent, row, depths, first, beside, to);
 }
 
 DNN_FN u32 linear_row(u32 t, u32 i) { return t / 8 * 4 + i / 4 * (LINEAR_ROWS / 2) + i % 4; }
@@ -104,17 +126,17 @@ DNN_FN void conv_linear_block(const ConvParams &p, Block block) {
   if (t >= DEEP && t < 2 * DEEP)                                                                   \
     b_depth[table][t - DEEP] =                                                                     \
         spot(p.b, p.b.depth, (deep) + t - DEEP, (deep) + t - DEEP < end);
-#define DNN_FETCH(t, table)                                                                        \
-  fetch(p.a, a_base, DNN_MINE(a_row, t), a_depth[table], 0, 1, DNN_MINE(next, t).a);               \
-  fetch(p.b, b_base, DNN_MINE(b_row, t), b_depth[table], t / LINEAR_COLUMNS,                       \
-        DNN_BLOCK / LINEAR_COLUMNS, DNN_MINE(next, t).b);
+#define DNN_FETCH(t, deep, table)                                                                  \
+  fetch(p.a, a_base, DNN_MINE(a_row, t), a_depth[table], 0,                                        \
+        (p.beside & A_BESIDE) && (deep) + DEEP <= end, DNN_MINE(next, t).a);                       \
+  fetch(p.b, b_base, DNN_MINE(b_row, t), b_depth[table], t / LINEAR_COLUMNS * B_EACH,              \
+        (p.beside & B_BESIDE) && (deep) + DEEP <= end, DNN_MINE(next, t).b);
 #define DNN_KEEP(t, buffer)                                                                        \
   DNN_UNROLL                                                                                       \
   for (u32 i = 0; i < A_EACH; ++i) a_tile[buffer][i][t] = DNN_MINE(next, t).a[i];                  \
   DNN_UNROLL                                                                                       \
   for (u32 i = 0; i < B_EACH; ++i)                                                                 \
-    b_tile[buffer][t / LINEAR_COLUMNS + i * (DNN_BLOCK / LINEAR_COLUMNS)][t % LINEAR_COLUMNS] =    \
-        DNN_MINE(next, t).b[i];
+    b_tile[buffer][t / LINEAR_COLUMNS * B_EACH + i][t % LINEAR_COLUMNS] = DNN_MINE(next, t).b[i];
 
   DNN_THREADS(t) {
     DNN_MINE(a_row, t) = spot(p.a, p.a.row, row0 + t, row0 + t < p.rows);
@@ -129,7 +151,7 @@ DNN_UNROLL
   }
   DNN_BARRIER();
   DNN_THREADS(t) {
-    DNN_FETCH(t, 0)
+    DNN_FETCH(t, begin, 0)
     DNN_KEEP(t, 0)
     DNN_DEPTHS(t, begin + DEEP, 1)
   }
@@ -139,7 +161,7 @@ DNN_UNROLL
     const bool more = deep + DEEP < end;
     DNN_THREADS(t) {
       if (more) {
-        DNN_FETCH(t, now ^ 1)
+        DNN_FETCH(t, deep + DEEP, now ^ 1)
       }
     }
     DNN_THREADS(t) {

@@ -19,6 +19,7 @@ mod trace;
 
 use std::ffi::CStr;
 
+use dnn_assay_abi::BehaviorNote;
 use dnn_assay_graph::Graph;
 use dnn_assay_graph::wire::KnobSetting;
 use dnn_assay_plugin_sdk::{Engine, Error, Plan, Plugin, c_str, export_plugin};
@@ -40,6 +41,17 @@ impl Engine for Gfx942Engine {
     fn plan(&self, graph: &Graph, _knobs: &[KnobSetting]) -> Result<Box<dyn Plan>, Error> {
         Ok(Box::new(plan::GpuPlan::new(graph)?))
     }
+
+    fn behavior_notes(&self) -> Vec<i32> {
+        let compiles = !image::is_built_in();
+        let always = BehaviorNote::SUPPORTS_EXECUTION_PLAN_SERIALIZATION;
+        let sometimes = compiles.then_some(BehaviorNote::RUNTIME_COMPILATION);
+        sometimes
+            .into_iter()
+            .chain([always])
+            .map(|note| note.0)
+            .collect()
+    }
 }
 
 export_plugin! {
@@ -50,4 +62,18 @@ export_plugin! {
     },
     memory: "hip,cuda",
     with: [overrides, serialization],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_says_whether_it_compiles_at_run_time() {
+        let notes = Gfx942Engine.behavior_notes();
+        let has = |note: BehaviorNote| notes.contains(&note.0);
+        assert!(has(BehaviorNote::SUPPORTS_EXECUTION_PLAN_SERIALIZATION));
+        let compiles = has(BehaviorNote::RUNTIME_COMPILATION);
+        assert_eq!(compiles, !image::is_built_in());
+    }
 }

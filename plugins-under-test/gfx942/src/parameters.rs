@@ -194,8 +194,11 @@ pub(crate) struct ConvParams {
     pub groups: u32,
     pub parts: u32,
     pub part: u32,
-    pub unused: u32,
+    pub beside: u32,
 }
+
+/// `A_BESIDE` and `B_BESIDE` of `kernels/conv_linear.hpp`.
+pub(crate) const BESIDE: [u32; 2] = [1, 2];
 
 /// Parameters as bytes that do not depend on where things lie.
 macro_rules! without_addresses {

@@ -18,12 +18,17 @@ const OVERRIDE: &str = "DNN_ASSAY_GFX942_RTC";
 const SOURCE: &str = include_str!("../kernels/kernels.cpp");
 macro_rules! headers {
     ($($name:literal)*) => {
-        const HEADERS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../kernels/", $name)))),*];
+        const OWN: &[(&str, &str)] = &[$(($name, include_str!(concat!("../kernels/", $name)))),*];
     };
 }
 headers! {
-    "batchnorm.hpp" "conv.hpp" "conv_linear.hpp" "elements.hpp" "functions.hpp" "host_table.hpp"
-    "pointwise.hpp" "portable.hpp" "walk.hpp"
+    "batchnorm.hpp" "conv.hpp" "conv_linear.hpp" "elements.hpp" "functions.hpp" "pointwise.hpp"
+    "walk.hpp"
+}
+
+/// Every header: the kernels' own, and those of all kernels.
+fn all_headers() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    OWN.iter().chain(dnn_assay_kernel_build::HEADERS)
 }
 
 type Program = *mut c_void;
@@ -172,15 +177,15 @@ impl Compiler {
     fn key(&self, options: &[String]) -> String {
         let mut parts = vec![self.name.as_str(), SOURCE];
         parts.extend(options.iter().map(String::as_str));
-        parts.extend(HEADERS.iter().flat_map(|(name, text)| [*name, *text]));
+        parts.extend(all_headers().flat_map(|(name, text)| [*name, *text]));
         cache::key(&parts)
     }
 
     fn compile(&self, options: &[String]) -> Result<Vec<u8>, String> {
         let f = &self.functions;
         let source = text(SOURCE)?;
-        let names = texts(HEADERS.iter().map(|header| header.0))?;
-        let bodies = texts(HEADERS.iter().map(|header| header.1))?;
+        let names = texts(all_headers().map(|header| header.0))?;
+        let bodies = texts(all_headers().map(|header| header.1))?;
         let words = texts(options.iter().map(String::as_str))?;
         let pointers = |texts: &[CString]| -> Vec<*const c_char> {
             texts.iter().map(|t| t.as_ptr()).collect()
@@ -195,7 +200,7 @@ impl Compiler {
                 &raw mut program,
                 source.as_ptr(),
                 c"kernels.cpp".as_ptr(),
-                HEADERS.len() as c_int,
+                names.len() as c_int,
                 bodies_at.as_ptr(),
                 names_at.as_ptr(),
             ))?;
@@ -276,9 +281,10 @@ mod tests {
             .filter(|name| name.ends_with(".hpp"))
             .collect();
         files.sort();
-        let embedded: Vec<&str> = HEADERS.iter().map(|header| header.0).collect();
-        assert_eq!(files, embedded);
-        for text in HEADERS.iter().map(|header| header.1).chain([SOURCE]) {
+        let own: Vec<&str> = OWN.iter().map(|header| header.0).collect();
+        assert_eq!(files, own);
+        let embedded: Vec<&str> = all_headers().map(|header| header.0).collect();
+        for text in all_headers().map(|header| header.1).chain([SOURCE]) {
             for line in text.lines().filter(|line| line.starts_with("#include")) {
                 let name = line.split('"').nth(1).unwrap_or(line);
                 assert!(embedded.contains(&name), "{line}");

@@ -40,6 +40,7 @@ pub fn main(suite: &str) -> ExitCode {
         .collect();
     if let Some(mock) = targets.iter().find(|target| target.prefix == MOCK) {
         all.push(trace(mock, &suite));
+        all.extend(trace_checks(mock));
     }
     libtest_mimic::run(&arguments, all).exit_code()
 }
@@ -156,6 +157,55 @@ fn trace(target: &Target, suite: &Arc<Suite>) -> Trial {
         Err(text.into())
     });
     mark(trial, target.ignored.as_deref())
+}
+
+/// What no suite reaches, and `ci/device-run.sh` runs besides: a deep product of f64, whose parts are
+/// added by a kernel of their own.
+const BESIDE: &str = "conv.wgrad/f64/nchw/n4-c3-k4-i24x24-f3x3/pre1x1-post1x1-str1x1-dil1x1-g1/uni";
+
+/// That comparing can fail, and that the file has every kernel.
+fn trace_checks(target: &Target) -> Vec<Trial> {
+    let kept = target.kept.clone().unwrap_or_default();
+    let owned = target.clone();
+    let changed = move || -> Result<(), Failed> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("trace");
+        let line = kept.lines().next().ok_or("the kept trace is empty")?;
+        std::fs::write(&file, format!("{line}\n"))?;
+        assert_eq!(compare(&kept, &file)?, (1, 0));
+        let last = if line.ends_with('0') { '1' } else { '0' };
+        let other = format!("{}{last}\n", &line[..line.len() - 1]);
+        std::fs::write(&file, other)?;
+        let failure = compare(&kept, &file)
+            .err()
+            .ok_or("another hash was taken")?;
+        let text = format!("{failure:?}");
+        assert!(text.contains("on the H200"), "{text}");
+        Ok(())
+    };
+    let every = move || -> Result<(), Failed> {
+        let kept = owned.kept.as_deref().ok_or("there is no kept trace")?;
+        for name in dnn_assay_gfx942_host_kernels::names() {
+            let line = format!("{name} ");
+            if !kept.lines().any(|l| l.starts_with(&line)) {
+                return Err(format!("{KEPT} has no launch of {name}").into());
+            }
+        }
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("trace");
+        let suite = dnn_assay::suite::of_ids(&[BESIDE]).map_err(|e| e.render(false))?;
+        let batch = Batch::judged(owned.plugin, suite).with(owned.arguments.to_vec());
+        run_batch(&traced(batch, &file))?;
+        let (known, unknown) = compare(kept, &file)?;
+        assert_eq!((known, unknown), (2, 0), "launches of {BESIDE}");
+        Ok(())
+    };
+    let trials = [
+        Trial::test(format!("{MOCK}kept-trace-sees-another-hash"), changed),
+        Trial::test(format!("{MOCK}kept-trace-has-every-kernel"), every),
+    ];
+    let ignored = target.ignored.as_deref();
+    trials.map(|trial| mark(trial, ignored)).into()
 }
 
 /// The gfx942 plugin twice: on the mock HIP runtime, and on the GPU that is here, if one is.

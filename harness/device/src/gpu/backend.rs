@@ -9,10 +9,12 @@ use dnn_assay_abi::gpu::{Address, Flavor, NOT_READY, Opaque, SUCCESS};
 
 use super::driver::{Driver, call};
 use super::gate::Gate;
+use super::guards::{Guards, Table, checks, sum};
 use crate::backend::{DeviceBackend, DeviceError, Held, Shortage};
 use crate::layout::{Role, Slot};
 use crate::map::ArenaMap;
 use crate::memory_kind::MemoryKind;
+use crate::snapshot::{DeviceCheck, Fill};
 
 /// Addresses on the device have the same low bits as in the arena, up to this many bytes: a
 /// buffer is aligned as it declares there, and no better.
@@ -30,8 +32,7 @@ const GRACE: Duration = Duration::from_micros(300);
 
 /// Memory and a stream of one device, through a driver library.
 ///
-/// Every slot's whole region, canaries and poison included, is copied to memory of its own and
-/// back, so that the parent's checks are the same as on the host. Memory is kept from case to
+/// Every slot's whole region, canaries included, has memory of its own. Memory is kept from case to
 /// case: allocating is slow, and frees wait for the device.
 #[derive(Debug)]
 pub struct GpuBackend {
@@ -40,7 +41,11 @@ pub struct GpuBackend {
     stream: Opaque,
     /// For looking at memory while the plugin's stream is held.
     other: Opaque,
+    /// What looks at guards here, or why that is done on copies.
+    pub(super) guards: Result<Guards, String>,
     placed: Vec<Placed>,
+    /// The guards' jobs of what is placed.
+    table: Option<Table>,
     spare: BTreeMap<usize, Vec<Address>>,
     spare_bytes: usize,
     /// What the device's free memory lost by our allocations, bytes.
@@ -61,6 +66,9 @@ struct Hold {
 #[derive(Debug)]
 struct Placed {
     slot: Slot,
+    fill: Fill,
+    /// Of the bytes that were copied in, where the device tells whether they change.
+    sum: Option<u64>,
     /// What was allocated.
     allocation: Address,
     bytes: usize,
@@ -81,12 +89,14 @@ impl GpuBackend {
         Ok(Self {
             stream: driver.new_stream()?,
             other: driver.new_stream()?,
+            guards: Guards::load(&driver, number as i32),
             driver,
             kind: match flavor {
                 Flavor::Hip => MemoryKind::Hip,
                 Flavor::Cuda => MemoryKind::Cuda,
             },
             placed: Vec::new(),
+            table: None,
             spare: BTreeMap::new(),
             spare_bytes: 0,
             own: 0,
@@ -191,6 +201,34 @@ impl GpuBackend {
 
     /// The first output whose memory is not as it was placed.
     fn changed_output(&self, map: &ArenaMap) -> Result<Option<i64>, DeviceError> {
+        let Some(seen) = self.seen(self.other)? else {
+            return self.changed_copy(map);
+        };
+        let whole = |placed: &Placed| match &placed.fill {
+            Fill::Poison(view, _) => Some(view.count()),
+            _ => None,
+        };
+        let changed = self.placed.iter().zip(&seen).find(|(placed, seen)| {
+            let unwritten = seen.output.map(|output| output.unwritten);
+            whole(placed).is_some()
+                && (!seen.is_intact() || unwritten.is_some_and(|n| Some(n) != whole(placed)))
+        });
+        Ok(changed.map(|(placed, _)| placed.slot.spec.uid))
+    }
+
+    /// What the guards' kernels see, each slot in turn; `None` without them.
+    fn seen(&self, stream: Opaque) -> Result<Option<Vec<DeviceCheck>>, DeviceError> {
+        let (Ok(guards), Some(table)) = (&self.guards, &self.table) else {
+            return Ok(None);
+        };
+        let seen = table.check(&self.driver, guards, stream)?;
+        let placed = self.placed.iter();
+        let placed = placed.map(|placed| (&placed.slot, &placed.fill, placed.sum));
+        Ok(Some(checks(placed, &seen)))
+    }
+
+    /// The same from copies, of as much as is quickly copied.
+    fn changed_copy(&self, map: &ArenaMap) -> Result<Option<i64>, DeviceError> {
         let mut left = LOOK;
         for placed in &self.placed {
             let bytes = region_bytes(&placed.slot);
@@ -234,10 +272,29 @@ impl DeviceBackend for GpuBackend {
         self.stream
     }
 
-    fn place(&mut self, map: &ArenaMap, slot: &Slot) -> Result<*mut c_void, DeviceError> {
-        let placed = self.try_place(map, slot);
+    fn place(
+        &mut self,
+        map: &ArenaMap,
+        slot: &Slot,
+        fill: &Fill,
+    ) -> Result<*mut c_void, DeviceError> {
+        let placed = self.try_place(map, slot, fill);
         self.let_go_unless(placed.is_ok());
         placed
+    }
+
+    fn seal(&mut self) -> Result<(), DeviceError> {
+        let sealed = self.try_seal();
+        self.let_go_unless(sealed.is_ok());
+        sealed
+    }
+
+    fn checks_copies(&self) -> Option<&str> {
+        self.guards.as_ref().err().map(String::as_str)
+    }
+
+    fn fills_itself(&self) -> bool {
+        self.guards.is_ok()
     }
 
     fn shortage(&self, slots: &[Slot]) -> Result<Option<Shortage>, DeviceError> {
@@ -301,19 +358,20 @@ impl DeviceBackend for GpuBackend {
         call!(&self.driver, stream_synchronize(self.stream))
     }
 
-    fn collect(&mut self, map: &ArenaMap) -> Result<(), DeviceError> {
+    fn collect(&mut self, map: &ArenaMap) -> Result<Vec<DeviceCheck>, DeviceError> {
         let collected = self.try_collect(map);
         self.let_go_unless(collected.is_ok());
         collected
     }
 
     fn release(&mut self) -> Result<(), DeviceError> {
-        for placed in std::mem::take(&mut self.placed) {
-            self.spare_bytes += placed.bytes;
-            self.spare
-                .entry(placed.bytes)
-                .or_default()
-                .push(placed.allocation);
+        let table = self.table.take();
+        let table = table.map(|table| (table.bytes, table.allocation));
+        let placed = std::mem::take(&mut self.placed);
+        let placed = placed.into_iter().map(|p| (p.bytes, p.allocation));
+        for (bytes, allocation) in placed.chain(table) {
+            self.spare_bytes += bytes;
+            self.spare.entry(bytes).or_default().push(allocation);
         }
         if self.spare_bytes > KEEP {
             self.free_spare()?;
@@ -331,35 +389,73 @@ impl GpuBackend {
         }
     }
 
-    fn try_place(&mut self, map: &ArenaMap, slot: &Slot) -> Result<*mut c_void, DeviceError> {
+    fn try_place(
+        &mut self,
+        map: &ArenaMap,
+        slot: &Slot,
+        fill: &Fill,
+    ) -> Result<*mut c_void, DeviceError> {
         let align = slot.spec.align.max(PAGE);
         let bytes = allocated_bytes(slot);
         let allocation = self.take(bytes)?;
         let region = allocation.next_multiple_of(align) + slot.region.start % align;
+        let buffer = region + (slot.bytes.start - slot.region.start);
+        let looked_at = self.guards.is_ok() && *fill == Fill::Bytes;
         self.placed.push(Placed {
             slot: slot.clone(),
+            fill: fill.clone(),
+            sum: looked_at.then(|| sum(map.bytes(slot))),
             allocation,
             bytes,
             region,
         });
-        let host = region_in(map, slot).cast_const();
-        call!(
-            &self.driver,
-            copy_in(region, host, region_bytes(slot), self.stream)
-        )?;
-        let buffer = region + (slot.bytes.start - slot.region.start);
+        let (to, from, bytes) = match (&self.guards, fill) {
+            (Err(_), _) => (region, region_in(map, slot), region_bytes(slot)),
+            (Ok(_), Fill::Bytes) => (buffer, map.pointer(slot), slot.spec.size as usize),
+            (Ok(_), _) => (buffer, map.pointer(slot), 0),
+        };
+        if bytes > 0 {
+            call!(
+                &self.driver,
+                copy_in(to, from.cast_const(), bytes, self.stream)
+            )?;
+        }
         Ok(std::ptr::without_provenance_mut(buffer as usize))
     }
 
-    fn try_collect(&mut self, map: &ArenaMap) -> Result<(), DeviceError> {
-        for placed in &self.placed {
-            let host = region_in(map, &placed.slot);
-            let bytes = region_bytes(&placed.slot);
-            call!(
-                &self.driver,
-                copy_out(host, placed.region, bytes, self.stream)
-            )?;
+    fn try_seal(&mut self) -> Result<(), DeviceError> {
+        if self.guards.is_err() || self.placed.is_empty() {
+            return Ok(());
         }
-        call!(&self.driver, stream_synchronize(self.stream))
+        let placed = self.placed.iter();
+        let mut table = Table::new(placed.map(|p| (&p.slot, &p.fill, p.region)));
+        table.allocation = self.take(table.bytes)?;
+        let table = self.table.insert(table);
+        match &self.guards {
+            Ok(guards) => table.fill(&self.driver, guards, self.stream),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn try_collect(&mut self, map: &ArenaMap) -> Result<Vec<DeviceCheck>, DeviceError> {
+        let seen = self.seen(self.stream)?;
+        for (i, placed) in self.placed.iter().enumerate() {
+            let slot = &placed.slot;
+            let intact = seen.as_ref().is_some_and(|seen| seen[i].is_intact());
+            let before = slot.bytes.start - slot.region.start;
+            let (to, from, bytes) = match (intact, slot.spec.role) {
+                (false, _) => (region_in(map, slot), placed.region, region_bytes(slot)),
+                (true, Role::Output) => {
+                    let bytes = slot.spec.size as usize;
+                    (map.pointer(slot), placed.region + before, bytes)
+                }
+                (true, _) => continue,
+            };
+            if bytes > 0 {
+                call!(&self.driver, copy_out(to, from, bytes, self.stream))?;
+            }
+        }
+        call!(&self.driver, stream_synchronize(self.stream))?;
+        Ok(seen.unwrap_or_default())
     }
 }

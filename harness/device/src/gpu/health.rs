@@ -1,9 +1,9 @@
 //! What the system says of a device besides its runtime: partition modes, errors of its memory and
 //! units, processes that use it. From sysfs for AMD, from NVML for NVIDIA; what cannot be read is
-//! left out.
+//! left out, and said.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_char, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 
 use dnn_assay_abi::gpu::Flavor;
@@ -28,6 +28,8 @@ pub struct Health {
     pub compute_partition: Option<String>,
     /// `NPS1`, `NPS4`.
     pub memory_partition: Option<String>,
+    /// What could not be read, and why.
+    pub problems: Vec<String>,
 }
 
 impl Health {
@@ -38,7 +40,7 @@ impl Health {
                 let root = std::env::var_os(SYSFS).map_or_else(|| "/sys".into(), PathBuf::from);
                 amd(&root, pci)
             }
-            Flavor::Cuda => nvidia(pci).unwrap_or_default(),
+            Flavor::Cuda => nvidia(pci),
         };
         health.processes.retain(|pid| *pid != std::process::id());
         health.processes.sort_unstable();
@@ -66,8 +68,17 @@ fn amd(root: &Path, pci: &str) -> Health {
         let text = std::fs::read_to_string(device.join(name)).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     };
+    let errors = ras(&device.join("ras"));
+    let problems = match errors.is_empty() {
+        true => vec![format!(
+            "no error counters in {}",
+            device.join("ras").display()
+        )],
+        false => Vec::new(),
+    };
     Health {
-        errors: ras(&device.join("ras")),
+        errors,
+        problems,
         processes: kfd_processes(&root.join("class/kfd/kfd"), pci),
         compute_partition: word("current_compute_partition"),
         memory_partition: word("current_memory_partition"),
@@ -146,50 +157,88 @@ struct NvmlProcess {
     compute_instance: c_uint,
 }
 
-/// NVML's counters of corrected (0) and uncorrected (1) errors since the driver was loaded (0).
-fn nvidia(pci: &str) -> Option<Health> {
-    type Init = unsafe extern "C" fn() -> i32;
-    type ByPci = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> i32;
-    type Errors = unsafe extern "C" fn(*mut c_void, c_uint, c_uint, *mut u64) -> i32;
-    type Processes = unsafe extern "C" fn(*mut c_void, *mut c_uint, *mut NvmlProcess) -> i32;
+/// NVML's counters of corrected (0) and uncorrected (1) errors since the driver was loaded (0), and
+/// the processes that compute on the device.
+fn nvidia(pci: &str) -> Health {
+    let mut health = Health::default();
+    if let Err(problem) = ask_nvml(pci, &mut health) {
+        health.problems.push(problem);
+    }
+    health
+}
+
+fn ask_nvml(pci: &str, health: &mut Health) -> Result<(), String> {
+    type Init = unsafe extern "C" fn() -> c_int;
+    type ByPci = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_int;
+    type Errors = unsafe extern "C" fn(*mut c_void, c_uint, c_uint, *mut u64) -> c_int;
+    type Processes = unsafe extern "C" fn(*mut c_void, *mut c_uint, *mut NvmlProcess) -> c_int;
     const ROOM: usize = 256;
 
     // SAFETY: constructors of a driver's library run here; this process exists to bear that.
-    let library =
-        unsafe { Library::open(Some("libnvidia-ml.so.1"), RTLD_NOW | RTLD_LOCAL) }.ok()?;
-    let pci = CString::new(pci).ok()?;
+    let library = unsafe { Library::open(Some("libnvidia-ml.so.1"), RTLD_NOW | RTLD_LOCAL) };
+    // The library stays open: drivers start threads.
+    let library: &'static Library =
+        Box::leak(Box::new(library.map_err(|error| format!("NVML: {error}"))?));
+    let nvml = Nvml { library };
+    let pci = CString::new(pci).map_err(|error| error.to_string())?;
     let mut device = std::ptr::null_mut();
-    let mut health = Health::default();
     // SAFETY: the functions have these types in nvml.h; out parameters are ours, and the room for
     // processes is as large as said.
     unsafe {
-        if library.get::<Init>(b"nvmlInit_v2\0").ok()?() != 0 {
-            return None;
-        }
-        let by_pci = library.get::<ByPci>(b"nvmlDeviceGetHandleByPciBusId_v2\0");
-        if by_pci.ok()?(pci.as_ptr(), &raw mut device) != 0 {
-            return None;
-        }
-        if let Ok(errors) = library.get::<Errors>(b"nvmlDeviceGetTotalEccErrors\0") {
-            for (kind, name) in [(0, "memory corrected"), (1, "memory uncorrected")] {
-                let mut count = 0;
-                if errors(device, kind, 0, &raw mut count) == 0 {
-                    health.errors.insert(name.to_owned(), count);
-                }
+        nvml.ask("nvmlInit_v2", |init: Init| init())?;
+        nvml.ask("nvmlDeviceGetHandleByPciBusId_v2", |by_pci: ByPci| {
+            by_pci(pci.as_ptr(), &raw mut device)
+        })?;
+        for (kind, name) in [(0, "memory corrected"), (1, "memory uncorrected")] {
+            let mut count = 0;
+            let asked = nvml.ask("nvmlDeviceGetTotalEccErrors", |errors: Errors| {
+                errors(device, kind, 0, &raw mut count)
+            });
+            match asked {
+                Ok(()) => drop(health.errors.insert(name.to_owned(), count)),
+                Err(problem) => health.problems.push(format!("{name} errors: {problem}")),
             }
         }
-        if let Ok(list) = library.get::<Processes>(b"nvmlDeviceGetComputeRunningProcesses_v3\0") {
-            let mut room = [NvmlProcess::default(); ROOM];
-            let mut count = ROOM as c_uint;
-            if list(device, &raw mut count, room.as_mut_ptr()) == 0 {
-                let users = room.iter().take(count as usize);
-                health.processes = users.map(|process| process.pid).collect();
+        let mut room = [NvmlProcess::default(); ROOM];
+        let mut count = ROOM as c_uint;
+        let name = "nvmlDeviceGetComputeRunningProcesses_v3";
+        nvml.ask(name, |list: Processes| {
+            list(device, &raw mut count, room.as_mut_ptr())
+        })?;
+        let users = room.iter().take(count as usize);
+        health.processes = users.map(|process| process.pid).collect();
+    }
+    Ok(())
+}
+
+/// NVML's functions, with its errors in its words.
+struct Nvml {
+    library: &'static Library,
+}
+
+impl Nvml {
+    /// # Safety
+    /// `F` is the type of the function of that name.
+    unsafe fn ask<F: Copy>(&self, name: &str, call: impl FnOnce(F) -> c_int) -> Result<(), String> {
+        let symbol = format!("{name}\0");
+        // SAFETY: forwarded.
+        let found = unsafe { self.library.get::<F>(symbol.as_bytes()) };
+        match call(*found.map_err(|_| format!("NVML has no {name}"))?) {
+            0 => Ok(()),
+            status => Err(format!("{name}: error {status}: {}", self.words(status))),
+        }
+    }
+
+    fn words(&self, status: c_int) -> String {
+        type Words = unsafe extern "C" fn(c_int) -> *const c_char;
+        // SAFETY: nvml.h gives the function this type; its answer is a text that lasts.
+        unsafe {
+            match self.library.get::<Words>(b"nvmlErrorString\0") {
+                Ok(words) => CStr::from_ptr(words(status)).to_string_lossy().into_owned(),
+                Err(_) => "no text".to_owned(),
             }
         }
     }
-    // The library stays open: drivers start threads.
-    std::mem::forget(library);
-    Some(health)
 }
 
 #[cfg(test)]
@@ -248,6 +297,7 @@ mod tests {
         assert_eq!(health.errors.len(), 2);
         assert_eq!(health.compute_partition.as_deref(), Some("SPX"));
         assert_eq!(health.memory_partition.as_deref(), Some("NPS1"));
+        assert!(health.problems.is_empty());
 
         write(
             root,
@@ -260,8 +310,15 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_these_files_has_nothing_to_say() {
+    fn a_machine_without_these_files_says_only_that() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(amd(root.path(), "0000:c1:00.0"), Health::default());
+        let health = amd(root.path(), "0000:c1:00.0");
+        assert_eq!(health.problems.len(), 1);
+        assert!(health.problems[0].starts_with("no error counters in "));
+        let nothing = Health {
+            problems: Vec::new(),
+            ..health
+        };
+        assert_eq!(nothing, Health::default());
     }
 }

@@ -4,6 +4,7 @@
 mod backend;
 mod driver;
 mod gate;
+mod guards;
 mod health;
 mod probe;
 
@@ -11,3 +12,6 @@ pub use backend::GpuBackend;
 pub use driver::Driver;
 pub use health::{Counters, Health};
 pub use probe::{DeviceReport, ProbeReport, check_health, probe};
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use dnn_assay_abi::gpu::{Flavor, cuda_attribute, hip_properties};
 use serde::{Deserialize, Serialize};
 
 use super::driver::{Driver, call};
+use super::guards;
 use super::health::Health;
 use crate::backend::DeviceError;
 
@@ -25,6 +26,9 @@ pub struct DeviceReport {
     pub units: Option<u32>,
     /// Memory, bytes.
     pub memory: Option<u64>,
+    /// Where guards and poison are looked at, and why there.
+    #[serde(default)]
+    pub guards: String,
     /// Errors, users, partition modes.
     #[serde(default)]
     pub health: Health,
@@ -80,13 +84,11 @@ fn fill(
 fn describe(driver: &Driver, device: i32) -> DeviceReport {
     let mut memory = 0usize;
     let mut uuid = [0u8; 16];
-    let (arch, units) = match driver.api.flavor {
-        Flavor::Hip => hip_arch(driver, device),
-        Flavor::Cuda => cuda_arch(driver, device),
-    };
+    let (arch, units) = arch_of(driver, device);
     let pci = text(|out, len| call!(driver, pci_bus_id(out, len, device)));
     let health = pci.as_deref().map(|pci| Health::of(driver.api.flavor, pci));
     DeviceReport {
+        guards: guards::described(driver.api.flavor, arch.as_deref()),
         health: health.unwrap_or_default(),
         name: text(|out, len| call!(driver, device_name(out, len, device))),
         arch,
@@ -140,6 +142,14 @@ pub fn check_health(flavor: Flavor, library: Option<&Path>) -> Result<(), Device
         text: "other bytes came back than were sent".to_owned(),
         status: None,
     })
+}
+
+/// Architecture, and compute units or multiprocessors.
+pub(super) fn arch_of(driver: &Driver, device: i32) -> (Option<String>, Option<u32>) {
+    match driver.api.flavor {
+        Flavor::Hip => hip_arch(driver, device),
+        Flavor::Cuda => cuda_arch(driver, device),
+    }
 }
 
 fn hip_arch(driver: &Driver, device: i32) -> (Option<String>, Option<u32>) {

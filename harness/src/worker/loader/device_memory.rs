@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use dnn_assay_abi::gpu::Flavor;
 use dnn_assay_device::{
-    ArenaMap, BufferSpec, DeviceBackend, Layout, MemoryKind, Placement, Residence, Role,
+    ArenaMap, BufferSpec, DeviceBackend, Fill, Layout, MemoryKind, Placement, Residence, Role,
     open_backend,
 };
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -168,7 +168,7 @@ impl Opened {
                         bytes.len(),
                     );
                 }
-                let placed = self.backend.place(map, slot);
+                let placed = self.backend.place(map, slot, &Fill::Bytes);
                 placed.map_err(|error| error.to_string())
             })
             .collect()

@@ -51,6 +51,27 @@ pub extern "C" fn dnn_assay_host_kernels() -> *const HostKernel {
     }
 }
 
+/// The symbol by which an object of the same source names it, NUL-terminated.
+#[unsafe(no_mangle)]
+pub extern "C" fn dnn_assay_host_kernels_fingerprint() -> *const c_char {
+    concat!(env!("DNN_ASSAY_FINGERPRINT"), "\0").as_ptr().cast()
+}
+
+/// The kernels' names.
+pub fn names() -> Vec<String> {
+    let mut names = Vec::new();
+    let mut row = dnn_assay_host_kernels();
+    // SAFETY: null, or a static table that ends with a row whose name is null; names are texts.
+    unsafe {
+        while !row.is_null() && !(*row).name.is_null() {
+            let name = std::ffi::CStr::from_ptr((*row).name);
+            names.push(name.to_string_lossy().into_owned());
+            row = row.add(1);
+        }
+    }
+    names
+}
+
 /// A pointwise mode of one operand at `x`, in the arithmetic of the kernels; `None` without
 /// kernels. `fast` takes the build for processors with FMA where this is one.
 pub fn function(mode: u32, x: f64, fast: bool) -> Option<f64> {

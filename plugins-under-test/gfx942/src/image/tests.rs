@@ -2,6 +2,7 @@
 
 use std::mem::size_of;
 
+use dnn_assay_kernel_build::{Compiler, Source, Target};
 use goblin::elf::{Elf, Sym};
 use rmpv::Value;
 
@@ -194,26 +195,39 @@ fn the_metadata_names_every_kernel_its_one_argument_and_what_it_uses() {
     assert_eq!(names.len(), Kernel::ALL.len());
 }
 
+fn source() -> Source {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/kernels.cpp");
+    Source { file: file.into() }
+}
+
 #[test]
 fn the_same_source_gives_the_same_object_byte_for_byte() {
-    use std::process::Command;
-    #[allow(dead_code, missing_docs, reason = "shared with the build script")]
-    mod flags {
-        include!("../../flags.rs");
-    }
     if skipped() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("again.hsaco");
-    let status = Command::new(env!("DNN_ASSAY_KERNELS_CLANG"))
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(flags::GFX942)
-        .args(flags::COMMON)
-        .args(["kernels/kernels.cpp", "-o"])
-        .arg(&target)
-        .status()
+    let compiler = Compiler {
+        path: env!("DNN_ASSAY_KERNELS_CLANG").into(),
+        version: String::new(),
+    };
+    source()
+        .compile(&compiler, Target::Gfx942, &target)
         .unwrap();
-    assert!(status.success());
     assert!(std::fs::read(&target).unwrap() == GFX942, "another object");
+}
+
+#[test]
+fn both_images_name_their_source() {
+    if skipped() {
+        return;
+    }
+    let print = source().fingerprint().unwrap();
+    let elf = Elf::parse(GFX942).unwrap();
+    let mut names = elf
+        .dynsyms
+        .iter()
+        .filter_map(|symbol| elf.dynstrtab.get_at(symbol.st_name));
+    assert!(names.any(|name| name == print), "{print}");
+    assert!(SM_90.contains(&print), "{print}");
 }

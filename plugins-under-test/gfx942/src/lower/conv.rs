@@ -8,7 +8,7 @@ use dnn_assay_plugin_sdk::Error;
 use super::memory::Memory;
 use super::view::{View, aligned};
 use super::{Launch, Parameters, blocks};
-use crate::parameters::{AXES, ConvParams, Decoder, Kernel, Operand, element};
+use crate::parameters::{AXES, BESIDE, ConvParams, Decoder, Kernel, Operand, element};
 
 /// Deeper products are split where there are too few tiles to fill a device.
 const DEEP: usize = 2048;
@@ -21,6 +21,9 @@ const MAX_GRID: usize = 65_535;
 
 /// Rows of a tile of `kernels/conv_linear.hpp`.
 const LINEAR_ROWS: usize = 256;
+/// Depths of a tile, and how many of each operand a thread takes.
+const LINEAR_DEEP: u32 = 8;
+const EACH: [i64; 2] = [8, 2];
 /// Extents that it takes are below.
 const LINEAR_EXTENT: i64 = 1 << 28;
 
@@ -92,6 +95,12 @@ impl Conv {
 
     fn w_group(&self) -> i64 {
         self.filters() * self.w.strides[0]
+    }
+
+    /// A filter of one tap that never leaves the image.
+    fn is_window_of_one(&self) -> bool {
+        let reaches = |a: usize| (self.output[a] - 1) * self.stride[a] < self.image[a];
+        self.filter == [1; AXES] && self.pre == [0; AXES] && (0..AXES).all(reaches)
     }
 
     fn weights(&self, row: Decoder, depth: Decoder) -> Operand {
@@ -166,6 +175,29 @@ fn gathered(view: &View, row: Decoder, depth: Decoder, group: i64) -> Result<Ope
     })
 }
 
+/// `view` read at every `stride`-th position, which is inside of it, one channel per depth.
+fn strided(view: &View, extents: [i64; AXES], stride: [i64; AXES], group: i64) -> Operand {
+    let steps = view.spatial_strides();
+    Operand {
+        base: view.address,
+        kind: view.kind,
+        row: Decoder {
+            radix: extents.map(|n| n as u32),
+            step: [
+                view.strides[0],
+                steps[0] * stride[0],
+                steps[1] * stride[1],
+                steps[2] * stride[2],
+            ],
+            ..Decoder::default()
+        },
+        depth: plain(view.strides[1]),
+        divisor: [1; AXES],
+        group,
+        ..Operand::default()
+    }
+}
+
 fn product(dims: [i64; AXES]) -> i64 {
     dims.iter().product()
 }
@@ -179,8 +211,12 @@ pub(super) fn fprop(
     let c = Conv::new(memory, uids, [&a.pre_padding, &a.stride, &a.dilation])?;
     let rows = positions(c.x.strides[0], c.output, c.stride, c.pre.map(|p| -p))?;
     let depth = positions(c.x.strides[1], c.filter, c.dilation, [0; AXES])?;
+    let a = match c.is_window_of_one() {
+        true => strided(&c.x, c.output, c.stride, c.x_group()),
+        false => gathered(&c.x, rows, depth, c.x_group())?,
+    };
     let p = ConvParams {
-        a: gathered(&c.x, rows, depth, c.x_group())?,
+        a,
         b: c.weights(plain(c.w.strides[0]), c.weight_taps(c.w.strides[1])),
         row: places(&c.y),
         column: plain(c.y.strides[1]),
@@ -206,8 +242,13 @@ pub(super) fn dgrad(
     // (input + pre − tap·dilation) / stride where that is whole.
     let rows = positions(c.y.strides[0], c.image, [1; AXES], c.pre)?;
     let depth = positions(c.y.strides[1], c.filter, c.dilation.map(|d| -d), [0; AXES])?;
-    let mut dy = gathered(&c.y, rows, depth, c.y_group())?;
-    dy.divisor = small(c.stride)?;
+    let dy = match c.is_window_of_one() && c.stride == [1; AXES] {
+        true => strided(&c.y, c.image, [1; AXES], c.y_group()),
+        false => Operand {
+            divisor: small(c.stride)?,
+            ..gathered(&c.y, rows, depth, c.y_group())?
+        },
+    };
     let p = ConvParams {
         a: dy,
         b: c.weights(plain(c.w.strides[1]), c.weight_taps(c.w.strides[0])),
@@ -306,6 +347,9 @@ fn multiply(
         [Kernel::ConvF32, Kernel::ConvSumF32]
     };
     let (main, tall) = if is_linear(&p, conv) {
+        for (operand, (bit, each)) in [&p.a, &p.b].into_iter().zip(BESIDE.into_iter().zip(EACH)) {
+            p.beside |= if goes_wide(operand, each) { bit } else { 0 };
+        }
         (Kernel::ConvLinear, rows.div_ceil(LINEAR_ROWS))
     } else {
         (main, tiles[0])
@@ -357,6 +401,42 @@ fn is_linear(p: &ConvParams, conv: &Conv) -> bool {
         && (0..AXES).all(|a| reach(a).is_some_and(|reach| reach < LINEAR_EXTENT))
 }
 
+/// Whether the depths of every tile lie side by side in `operand`, `each` of them aligned for the
+/// widest loads of a thread. Tiles begin at multiples of their own depth.
+fn goes_wide(operand: &Operand, each: i64) -> bool {
+    let Some(size) = element::vectored(operand.kind) else {
+        return false;
+    };
+    // What one load takes: up to 16 bytes.
+    let lane = each.min(16 / size as i64);
+    let whole = |step: i64| step % lane == 0;
+    let digits = |d: &Decoder| {
+        (0..AXES)
+            .rev()
+            .map(|a| (d.radix[a], d.step[a + 1]))
+            .collect()
+    };
+    let depth: Vec<(u32, i64)> = digits(&operand.depth);
+    let row: Vec<(u32, i64)> = digits(&operand.row);
+    // How many depths from a multiple of it on lie side by side.
+    let mut run = 1u32;
+    let mut others = Vec::new();
+    for &(radix, step) in depth.iter().filter(|digit| digit.0 > 1) {
+        match others.is_empty() && step == i64::from(run) {
+            true => run = run.saturating_mul(radix),
+            false => others.push(step),
+        }
+    }
+    let endless = others.is_empty() && operand.depth.step[0] == i64::from(run);
+    others.push(operand.depth.step[0]);
+    operand.spatial == 0
+        && operand.base.is_multiple_of(lane as u64 * size)
+        && whole(operand.group)
+        && whole(operand.row.step[0])
+        && row.iter().all(|&(radix, step)| radix <= 1 || whole(step))
+        && (endless || run.is_multiple_of(LINEAR_DEEP) && others.iter().all(|s| whole(*s)))
+}
+
 /// In how many parts a product is added up, and how deep each is: from the shape alone.
 fn split(depth: usize, tiles: usize) -> (usize, usize) {
     if depth < DEEP || tiles >= MANY_BLOCKS {
@@ -369,7 +449,61 @@ fn split(depth: usize, tiles: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{goes_wide, plain, split};
+    use crate::parameters::{Decoder, Operand, element};
+
+    /// Filters of 12 channels and 3x3 taps, packed: each a row, its channel and tap the depth.
+    fn filters() -> Operand {
+        Operand {
+            base: 256,
+            kind: element::F32,
+            row: plain(108),
+            depth: Decoder {
+                radix: [1, 3, 3],
+                step: [9, 0, 3, 1],
+                ..Decoder::default()
+            },
+            group: 108 * 6,
+            ..Operand::default()
+        }
+    }
+
+    #[test]
+    fn packed_filters_go_wide_and_what_is_apart_or_misaligned_does_not() {
+        assert!(goes_wide(&filters(), 8));
+        let with = |change: fn(&mut Operand)| {
+            let mut operand = filters();
+            change(&mut operand);
+            goes_wide(&operand, 8)
+        };
+        assert!(!with(|o| o.base = 264), "half a load");
+        assert!(!with(|o| o.kind = element::F16), "rows of 108 halves");
+        assert!(!with(|o| o.row = plain(109)), "odd rows");
+        assert!(!with(|o| o.group = 642), "odd groups");
+        assert!(!with(|o| o.depth.step = [1, 0, 36, 12]), "channels last");
+        assert!(!with(|o| o.spatial = 1), "positions are looked at");
+        assert!(!with(|o| o.kind = element::F64), "no narrow floats");
+        let image = |radix, step| Decoder {
+            radix,
+            step,
+            ..Decoder::default()
+        };
+        let mut pixels = Operand {
+            depth: image([1, 4, 6], [240, 0, 6, 1]),
+            row: plain(24),
+            ..filters()
+        };
+        assert!(goes_wide(&pixels, 8), "planes of 24, whole tiles");
+        pixels.depth = image([1, 3, 6], [180, 0, 6, 1]);
+        assert!(!goes_wide(&pixels, 8), "tiles across planes of 18");
+        let channels = Operand {
+            depth: plain(1),
+            row: image([1, 5, 5], [400, 0, 80, 16]),
+            group: 16,
+            ..filters()
+        };
+        assert!(goes_wide(&channels, 8), "channels last under one tap");
+    }
 
     #[test]
     fn parts_cover_the_depth() {

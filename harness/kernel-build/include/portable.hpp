@@ -71,6 +71,11 @@ DNN_FN void barrier() { __syncthreads(); }
   extern "C" DNN_GLOBAL(blocks) void name(const Params p) { body(p, this_block()); }
 #define DNN_KERNEL(name, Params, body) DNN_KERNEL_OF(1, name, Params, body)
 
+// The name of the source, as a symbol of the object.
+#if defined(DNN_FINGERPRINT) && !defined(__CUDACC_RTC__)
+extern "C" __attribute__((device)) __attribute__((used)) u8 DNN_FINGERPRINT = 1;
+#endif
+
 #else  // the host
 #define DNN_FN static inline __attribute__((always_inline))
 #define DNN_SHARED

@@ -1,0 +1,9 @@
+//! Compiles the kernels that look after guards, where a clang that can is found. Without one guards
+//! are checked on copies in host memory.
+
+use dnn_assay_kernel_build::{Source, build_script};
+
+fn main() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/guards.cpp");
+    build_script(&Source { file: file.into() }, "guards");
+}
