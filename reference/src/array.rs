@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 /// dropped. It can be used wherever a slice can.
 ///
 /// The pool keeps at most 1 GiB in 64 vectors of at least 64 KiB, and together with the arrays that
-/// are in use no more than those have held at one time before, or 16 MiB.
+/// are in use no more than those have held at one time before, and 16 MiB.
 pub struct Array<T: Number>(Vec<T>);
 
 /// f64, for values, and f32, for their errors.

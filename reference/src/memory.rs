@@ -13,8 +13,8 @@ const ALLOWANCE: f64 = 64.0 * 1024.0 * 1024.0;
 /// element of an input, 12 for each that a node writes, 12 more where a later node reads an output
 /// that is not virtual (rounded and unrounded are both kept), and 64 MiB.
 ///
-/// Memory that [`Array`](crate::Array) keeps for later cases raises this by nothing while another case
-/// needed as much before, else by 16 of the 64 MiB.
+/// Memory that [`Array`](crate::Array) keeps for later cases counts as 16 of the 64 MiB: it is never more
+/// than that together with what the largest case needs.
 ///
 /// More is needed in these cases only: an image's result of a convolution, or a filter's gradient,
 /// of more than 2²⁰ elements whose sums have one sign or lose their squares to underflow, at 48 bytes

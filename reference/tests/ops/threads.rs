@@ -123,7 +123,7 @@ fn bits(evaluation: &Evaluation) -> Vec<u64> {
 fn any_number_of_threads_gives_the_same_bits() {
     for (index, graph) in graphs().iter().enumerate() {
         let values = inputs(graph, index as u64);
-        let results: Vec<Vec<u64>> = [1, 2, 3, 7]
+        let results: Vec<Vec<u64>> = [1, 2, 3, 7, 12]
             .iter()
             .map(|&threads| {
                 let pool = rayon::ThreadPoolBuilder::new()

@@ -186,7 +186,8 @@ impl Shape {
         F: Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
     {
         let is_parallel = parallel::worthwhile(self.elements());
-        if self.plane < SHORT_ROW || is_parallel && self.channels < FEW_CHANNELS {
+        let few = is_parallel && self.channels < 2 * rayon::current_num_threads();
+        if few || self.plane < SHORT_ROW {
             let channels = self.each_channel(statistics);
             let estimate = self.each_element(tensors, |c| prepare(c, &channels[c]));
             return (channels, estimate);
@@ -264,9 +265,6 @@ type Row<'a> = (&'a mut [f64], &'a mut [f32]);
 
 /// Elements of a row below which a list of rows is not worth its memory.
 const SHORT_ROW: usize = 64;
-
-/// Channels below which they would not occupy all threads.
-const FEW_CHANNELS: usize = 16;
 
 /// Elements that are computed at once: a loop of a fixed count over arrays of its own becomes vectors,
 /// whatever `element` is.
