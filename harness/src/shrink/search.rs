@@ -48,6 +48,8 @@ pub struct Limits {
 pub struct Shrunk {
     /// The case.
     pub case: SuiteCase,
+    /// How it ended; `None` where it is the case that the search began with.
+    pub end: Option<CaseEnd>,
     /// Cases tried.
     pub tries: usize,
     /// How many of them failed in the same way, and so took the place of the one before.
@@ -69,6 +71,7 @@ pub fn shrink<E>(
     let began = Instant::now();
     let mut shrunk = Shrunk {
         case: case.clone(),
+        end: None,
         tries: 0,
         steps: 0,
         is_smallest: false,
@@ -86,8 +89,9 @@ pub fn shrink<E>(
             shrunk.tries += 1;
             let suite = of_ids(&[id]).expect("the id of a case is one");
             let end = probe(&suite.cases[0])?;
-            if end.is_some_and(|end| Way::of(&end) == *way) {
+            if let Some(end) = end.filter(|end| Way::of(end) == *way) {
                 shrunk.steps += 1;
+                shrunk.end = Some(end);
                 shrunk.case = suite.cases[0].clone();
                 continue 'smaller;
             }

@@ -67,14 +67,14 @@ impl Shrinker {
     ) -> Result<(), SlotError> {
         let mut prober = Prober::new(context, subject, number, end.engine_id, &self.rules);
         let way = Way::of(end);
-        let again = prober.probe(case)?;
-        if again.is_none_or(|again| Way::of(&again) != way) {
+        let again = prober.probe(case)?.filter(|again| Way::of(again) == way);
+        let Some(again) = again else {
             end.notes
                 .push("not shrunk: the case did not fail a second time".to_owned());
             return Ok(());
-        }
+        };
         let shrunk = shrink(case, &way, LIMITS, &mut |case| prober.probe(case))?;
-        let smallest = prober.probe(&shrunk.case)?.unwrap_or_else(|| end.clone());
+        let smallest = shrunk.end.unwrap_or(again);
         end.shrunk = Some(shrunk.case.id.clone());
         let text = regression(&Regression {
             end: &smallest,

@@ -41,6 +41,11 @@ fn shrunk(id: &str, verdict: impl Fn(&Case) -> Verdict) -> Shrunk {
         "it still fails in the same way"
     );
     assert!(shrunk.is_smallest);
+    // The end that comes with it is its own; without a step there is none but the first.
+    let ended = shrunk.end.as_ref();
+    assert_eq!(ended.is_some(), shrunk.steps > 0);
+    let own = |end: &CaseEnd| end.case == shrunk.case.id && end.verdict == first;
+    assert!(ended.is_none_or(own), "{ended:?}");
     shrunk
 }
 
