@@ -296,6 +296,9 @@ impl<'a> Run<'a> {
     }
 
     fn node(&mut self, at: &At<'_>) -> Result<Written, EvalError> {
+        if let Some(conv) = at.node.attributes.convolution() {
+            return self.convolution(at, &conv);
+        }
         match &at.node.attributes {
             Attributes::Matmul(matmul) => self.matmul(at, matmul),
             Attributes::Pointwise(pointwise) => self.pointwise(at, pointwise),
@@ -303,10 +306,7 @@ impl<'a> Run<'a> {
             Attributes::BatchnormInferenceVariance(norm) => self.inference_variance(at, norm),
             Attributes::Batchnorm(norm) => self.training(at, norm),
             Attributes::BatchnormBackward(norm) => self.norm_backward(at, norm),
-            other => match nodes::seen(other) {
-                Some(seen) => self.convolution(at, &seen),
-                None => Err(at.unsupported(format!("node kind {}", other.kind()))),
-            },
+            other => Err(at.unsupported(format!("node kind {}", other.kind()))),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The last product of the sums of a convolution: what an engine leaves out that stops one short.
 
 use crate::estimate::Values;
-use crate::ops::conv::{Direction, Geometry, Window};
+use crate::ops::conv::{Direction, Geometry, factors};
 use dnn_assay_graph::{Attributes, Graph, PointwiseMode};
 
 /// A convolution's tensors in the places of x, w and y, its direction, the output's uid.
@@ -45,43 +45,15 @@ fn sum_behind(graph: &Graph, uid: i64) -> Option<Sum> {
         }
         _ => node,
     };
-    macro_rules! window {
-        ($conv:expr) => {
-            Window {
-                pre: &$conv.pre_padding,
-                post: &$conv.post_padding,
-                stride: &$conv.stride,
-                dilation: &$conv.dilation,
-                mode: $conv.conv_mode,
-            }
-        };
-    }
-    let (roles, read, direction, window) = match &node.attributes {
-        Attributes::ConvolutionFwd(conv) => {
-            let (x, w) = (conv.x_tensor_uid, conv.w_tensor_uid);
-            let roles = [x, w, conv.y_tensor_uid];
-            (roles, [x, w], Direction::Fprop, window!(conv))
-        }
-        Attributes::ConvolutionBwd(conv) => {
-            let (dy, w) = (conv.dy_tensor_uid, conv.w_tensor_uid);
-            let roles = [conv.dx_tensor_uid, w, dy];
-            (roles, [dy, w], Direction::Dgrad, window!(conv))
-        }
-        Attributes::ConvolutionWrw(conv) => {
-            let (dy, x) = (conv.dy_tensor_uid, conv.x_tensor_uid);
-            let roles = [x, conv.dw_tensor_uid, dy];
-            (roles, [dy, x], Direction::Wgrad, window!(conv))
-        }
-        _ => return None,
-    };
-    let [x, w, y] = roles.map(|uid| graph.tensor(uid));
-    let geometry = Geometry::new(x?, w?, y?, &window).ok()?;
+    let conv = node.attributes.convolution()?;
+    let [x, w, y] = [conv.x, conv.w, conv.y].map(|uid| graph.tensor(uid));
+    let geometry = Geometry::new(x?, w?, y?, &conv.window).ok()?;
     // A turned filter has another last tap for the weight gradient; nobody asks for it.
-    let asked = !(geometry.flipped && direction == Direction::Wgrad);
+    let asked = !(geometry.flipped && conv.direction == Direction::Wgrad);
     asked.then_some(Sum {
         geometry,
-        direction,
-        read,
+        direction: conv.direction,
+        read: factors(&conv),
     })
 }
 

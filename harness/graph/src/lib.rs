@@ -4,6 +4,7 @@
 //! This crate knows nothing of tensors' contents, of plugins or of devices.
 
 pub mod case;
+mod convolution;
 pub mod enums;
 pub mod json;
 pub mod model;
@@ -13,6 +14,7 @@ pub mod tensor_value;
 pub mod validate;
 pub mod wire;
 
+pub use convolution::{Convolution, Window};
 pub use enums::{
     AttentionImplementation, ConvMode, DataType, DiagonalAlignment, MoeGroupedMatmulMode,
     NormFwdPhase, PaddingMode, PointwiseMode, ReductionMode, ResampleMode,

@@ -7,7 +7,9 @@ use dnn_assay_graph::case::{
     StridedTensor,
 };
 use dnn_assay_graph::schema::{PointwiseAttributes, Role};
-use dnn_assay_graph::{Attributes, ConvMode, DataType, Graph, PointwiseMode, Tensor, json};
+use dnn_assay_graph::{
+    Attributes, ConvMode, Convolution, DataType, Graph, PointwiseMode, Tensor, Window, json,
+};
 
 use crate::suite::Draft;
 
@@ -34,74 +36,15 @@ fn draft(graph: &Graph) -> Result<Draft, String> {
         graph,
         draft: Draft::new(Op::ConvBias, Layout::Nchw),
     };
-    match nodes.as_slice() {
-        [Attributes::ConvolutionFwd(conv), rest @ ..] => {
-            let modes = pointwise_modes(rest)?;
-            from.draft.op = match modes.as_slice() {
-                [] => Op::Conv(ConvDirection::Fprop),
-                [PointwiseMode::Add] => Op::ConvBias,
-                [PointwiseMode::Add, mode] => Op::ConvBiasActivation(*mode),
-                [mode] => Op::ConvActivation(*mode),
-                _ => return Err(unknown(&nodes)),
-            };
-            from.window(
-                [
-                    &conv.pre_padding,
-                    &conv.post_padding,
-                    &conv.stride,
-                    &conv.dilation,
-                ],
-                conv.conv_mode,
-            );
-            let y = last_output(rest).unwrap_or(conv.y_tensor_uid);
-            from.conv(conv.x_tensor_uid, conv.w_tensor_uid, y, false)?;
-            from.activation(rest.last());
-        }
-        [Attributes::ConvolutionBwd(conv)] => {
-            from.draft.op = Op::Conv(ConvDirection::Dgrad);
-            from.window(
-                [
-                    &conv.pre_padding,
-                    &conv.post_padding,
-                    &conv.stride,
-                    &conv.dilation,
-                ],
-                conv.conv_mode,
-            );
-            from.conv(
-                conv.dx_tensor_uid,
-                conv.w_tensor_uid,
-                conv.dy_tensor_uid,
-                true,
-            )?;
-        }
-        [Attributes::ConvolutionWrw(conv)] => {
-            from.draft.op = Op::Conv(ConvDirection::Wgrad);
-            from.window(
-                [
-                    &conv.pre_padding,
-                    &conv.post_padding,
-                    &conv.stride,
-                    &conv.dilation,
-                ],
-                conv.conv_mode,
-            );
-            from.conv(
-                conv.x_tensor_uid,
-                conv.dw_tensor_uid,
-                conv.dy_tensor_uid,
-                false,
-            )?;
-            let output = from.tensor(conv.dw_tensor_uid)?.data_type;
-            from.types(conv.x_tensor_uid, output)?;
-        }
-        [Attributes::Pointwise(node)] => from.pointwise(node)?,
-        [norm, rest @ ..] => from.norm(norm, rest).map_err(|text| match text {
-            Some(text) => text,
-            None => unknown(&nodes),
-        })?,
-        [] => return Err("the graph has no nodes".to_owned()),
-    }
+    let Some((first, rest)) = nodes.split_first() else {
+        return Err("the graph has no nodes".to_owned());
+    };
+    let understood = match (first, first.convolution()) {
+        (_, Some(conv)) => from.convolution(&conv, rest),
+        (Attributes::Pointwise(node), None) if rest.is_empty() => Ok(from.pointwise(node)?),
+        _ => from.norm(first, rest),
+    };
+    understood.map_err(|text| text.unwrap_or_else(|| unknown(&nodes)))?;
     Ok(from.draft)
 }
 
@@ -171,33 +114,56 @@ impl From<'_> {
         Ok(())
     }
 
-    fn window(&mut self, dims: [&Vec<i64>; 4], mode: ConvMode) {
-        for (key, dims) in [Key::Pre, Key::Post, Key::Str, Key::Dil]
-            .into_iter()
-            .zip(dims)
-        {
-            self.draft.set(key, Value::Dims(dims.clone()));
+    /// A convolution with what follows it; `Err(None)` where the chain has no name.
+    fn convolution(
+        &mut self,
+        conv: &Convolution<'_>,
+        rest: &[&Attributes],
+    ) -> Result<(), Option<String>> {
+        let modes = pointwise_modes(rest)?;
+        self.draft.op = match (conv.direction, modes.as_slice()) {
+            (direction, []) => Op::Conv(direction),
+            (ConvDirection::Fprop, [PointwiseMode::Add]) => Op::ConvBias,
+            (ConvDirection::Fprop, [PointwiseMode::Add, mode]) => Op::ConvBiasActivation(*mode),
+            (ConvDirection::Fprop, [mode]) => Op::ConvActivation(*mode),
+            _ => return Err(None),
+        };
+        self.window(&conv.window);
+        let y = last_output(rest).unwrap_or(conv.y);
+        self.tensors(&Convolution { y, ..*conv })?;
+        self.activation(rest.last());
+        Ok(())
+    }
+
+    fn window(&mut self, window: &Window<'_>) {
+        for (key, dims) in [
+            (Key::Pre, window.pre),
+            (Key::Post, window.post),
+            (Key::Str, window.stride),
+            (Key::Dil, window.dilation),
+        ] {
+            self.draft.set(key, Value::Dims(dims.to_vec()));
         }
-        if mode == ConvMode::Convolution {
+        if window.mode == ConvMode::Convolution {
             self.draft.set(Key::ModeConv, Value::Flag);
         }
     }
 
-    fn conv(&mut self, x: i64, w: i64, y: i64, is_dgrad: bool) -> Result<(), String> {
-        self.image(x)?;
-        let filter = self.tensor(w)?.dims.clone();
+    /// The extents, groups, strides and types of a convolution.
+    fn tensors(&mut self, conv: &Convolution<'_>) -> Result<(), String> {
+        self.image(conv.x)?;
+        let filter = self.tensor(conv.w)?.dims.clone();
         let [k, per_group, f @ ..] = filter.as_slice() else {
             return Err("the filter has too few axes".to_owned());
         };
         (self.draft.k, self.draft.f) = (Some(*k), f.to_vec());
         let groups = self.draft.c / (*per_group).max(1);
         self.draft.set(Key::Groups, Value::Int(groups));
-        self.strides(StridedTensor::X, x)?;
-        self.strides(StridedTensor::Y, y)?;
-        self.strides(StridedTensor::W, w)?;
-        let (input, output) = if is_dgrad { (y, x) } else { (x, y) };
-        let output = self.tensor(output)?.data_type;
-        self.types(input, output)
+        self.strides(StridedTensor::X, conv.x)?;
+        self.strides(StridedTensor::Y, conv.y)?;
+        self.strides(StridedTensor::W, conv.w)?;
+        let output = self.tensor(conv.result())?.data_type;
+        self.types(conv.operands()[0], output)
     }
 
     fn activation(&mut self, node: Option<&&Attributes>) {

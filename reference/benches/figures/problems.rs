@@ -1,11 +1,14 @@
 //! The problems: six convolutions in three directions, batchnorm, activations.
 
+pub use dnn_assay_graph::case::ConvDirection as Direction;
 use dnn_assay_graph::schema::{
     BatchnormAttributes, BatchnormBackwardAttributes, BatchnormInferenceAttributes,
-    ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes,
     PointwiseAttributes,
 };
-use dnn_assay_graph::{Attributes, DataType, Graph, Node, PointwiseMode, Tensor, TensorValue};
+use dnn_assay_graph::{
+    Attributes, ConvMode, Convolution, DataType, Graph, Node, PointwiseMode, Tensor, TensorValue,
+    Window,
+};
 use dnn_assay_reference::Values;
 
 /// A square convolution.
@@ -56,14 +59,6 @@ pub const PROBLEMS: [Problem; 6] = [
     },
 ];
 
-/// Which tensor is computed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Direction {
-    Fprop,
-    Dgrad,
-    Wgrad,
-}
-
 impl Problem {
     fn spatial(&self) -> Vec<i64> {
         let depth = (self.depth > 0).then_some(self.depth);
@@ -94,45 +89,23 @@ impl Problem {
         let rank = x.len() - 2;
         let padding = vec![self.taps / 2; rank];
         let ones = vec![1; rank];
-        let attributes: Attributes = match direction {
-            Direction::Fprop => ConvolutionFwdAttributes {
-                x_tensor_uid: 1,
-                w_tensor_uid: 2,
-                y_tensor_uid: 3,
-                pre_padding: padding.clone(),
-                post_padding: padding,
-                stride: ones.clone(),
-                dilation: ones,
-                ..Default::default()
-            }
-            .into(),
-            Direction::Dgrad => ConvolutionBwdAttributes {
-                dy_tensor_uid: 3,
-                w_tensor_uid: 2,
-                dx_tensor_uid: 1,
-                pre_padding: padding.clone(),
-                post_padding: padding,
-                stride: ones.clone(),
-                dilation: ones,
-                ..Default::default()
-            }
-            .into(),
-            Direction::Wgrad => ConvolutionWrwAttributes {
-                x_tensor_uid: 1,
-                dy_tensor_uid: 3,
-                dw_tensor_uid: 2,
-                pre_padding: padding.clone(),
-                post_padding: padding,
-                stride: ones.clone(),
-                dilation: ones,
-                ..Default::default()
-            }
-            .into(),
+        let attributes = Convolution {
+            direction,
+            x: 1,
+            w: 2,
+            y: 3,
+            window: Window {
+                pre: &padding,
+                post: &padding,
+                stride: &ones,
+                dilation: &ones,
+                mode: ConvMode::CrossCorrelation,
+            },
         };
         let tensors = [x, w, y];
         let tensors = tensors.iter().enumerate();
         let packed = |(i, dims): (usize, &Vec<i64>)| tensor(i as i64 + 1, DataType::Float, dims);
-        single(tensors.map(packed).collect(), attributes)
+        single(tensors.map(packed).collect(), attributes.into())
     }
 }
 

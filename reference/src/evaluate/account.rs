@@ -1,6 +1,5 @@
 //! Where the uncertainty of one element comes from, node by node.
 
-use super::nodes::seen;
 use super::{At, EvalError, Run, Wanted};
 use crate::arithmetic::Arithmetic;
 use crate::estimate::Values;
@@ -162,8 +161,8 @@ impl Run<'_> {
                 };
                 self.norm_backward_of(at, norm)?.account(result, index)
             }
-            attributes => match seen(attributes) {
-                Some(seen) => self.convolution_of(at, &seen)?.account(index),
+            attributes => match attributes.convolution() {
+                Some(node) => self.convolution_of(at, &node)?.account(index),
                 None => Figures::default(),
             },
         })

@@ -1,9 +1,10 @@
 //! What a plain f32 loop gives for one element: the author of a kernel sees beside the f64 reference
 //! what f32 by itself costs.
 
-use super::nodes::seen;
+use super::nodes::geometry;
 use crate::fill::broadcast;
 use crate::ops::batchnorm::{DEFAULT_EPSILON, Shape};
+use crate::ops::conv::factors;
 use crate::ops::pointwise::naive as pointwise;
 use crate::sample::Source;
 use dnn_assay_graph::schema::{BatchnormAttributes, BatchnormBackwardAttributes};
@@ -116,14 +117,14 @@ impl Naive<'_> {
             Attributes::Batchnorm(norm) => self.training(norm, uid, index),
             Attributes::BatchnormBackward(norm) => self.backward(norm, uid, index),
             attributes => {
-                let seen = seen(attributes)?;
-                let geometry = seen.geometry(self.graph)?;
+                let node = attributes.convolution()?;
+                let geometry = geometry(&node, self.graph)?;
                 if geometry.flipped {
                     return None;
                 }
-                let [first, second] = seen.read;
+                let [first, second] = factors(&node);
                 let mut sum = Some(0.0f32);
-                geometry.terms(seen.direction, index, |a, b| {
+                geometry.terms(node.direction, index, |a, b| {
                     let term = || Some(self.at(first, a)? * self.at(second, b)?);
                     sum = sum.and_then(|sum| Some(sum + term()?));
                 });

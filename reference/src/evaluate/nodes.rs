@@ -5,7 +5,7 @@ use crate::arithmetic::Precision;
 use crate::dtype;
 use crate::estimate::Estimate;
 use crate::ops::batchnorm::{Backward, Inference, Running, Shape, Spread, Training};
-use crate::ops::conv::{Convolution, Direction, Geometry, Transform, Window};
+use crate::ops::conv::{self, Geometry, Transform};
 use crate::ops::matmul::Matmul;
 use crate::ops::operand::Operand;
 use crate::ops::pointwise::Pointwise;
@@ -14,71 +14,21 @@ use dnn_assay_graph::schema::{
     BatchnormInferenceAttributesVarianceExt, MatmulAttributes, PointwiseAttributes,
 };
 use dnn_assay_graph::semantics::{Parameters, pointwise};
-use dnn_assay_graph::{Attributes, Graph, PointwiseMode};
+use dnn_assay_graph::{Convolution, Graph, PointwiseMode};
 
-/// The window of any of the three convolution tables.
-macro_rules! window {
-    ($attributes:expr) => {
-        Window {
-            pre: &$attributes.pre_padding,
-            post: &$attributes.post_padding,
-            stride: &$attributes.stride,
-            dilation: &$attributes.dilation,
-            mode: $attributes.conv_mode,
-        }
-    };
-}
-
-/// A convolution in its forward terms.
-pub(super) struct Seen<'a> {
-    pub direction: Direction,
-    /// The tensors in the places of x, w and y.
-    roles: [i64; 3],
-    /// The operands.
-    pub read: [i64; 2],
-    window: Window<'a>,
-}
-
-impl Seen<'_> {
-    /// The shapes; `None` where they do not fit.
-    pub fn geometry(&self, graph: &Graph) -> Option<Geometry> {
-        let [x, w, y] = self.roles.map(|uid| graph.tensor(uid));
-        Geometry::new(x?, w?, y?, &self.window).ok()
-    }
-}
-
-/// A node's convolution; `None` where it is none.
-pub(super) fn seen(attributes: &Attributes) -> Option<Seen<'_>> {
-    let (direction, roles, read, window) = match attributes {
-        Attributes::ConvolutionFwd(conv) => {
-            let (x, w, y) = (conv.x_tensor_uid, conv.w_tensor_uid, conv.y_tensor_uid);
-            (Direction::Fprop, [x, w, y], [x, w], window!(conv))
-        }
-        Attributes::ConvolutionBwd(conv) => {
-            let (dy, w, dx) = (conv.dy_tensor_uid, conv.w_tensor_uid, conv.dx_tensor_uid);
-            (Direction::Dgrad, [dx, w, dy], [dy, w], window!(conv))
-        }
-        Attributes::ConvolutionWrw(conv) => {
-            let (x, dy, dw) = (conv.x_tensor_uid, conv.dy_tensor_uid, conv.dw_tensor_uid);
-            (Direction::Wgrad, [x, dw, dy], [dy, x], window!(conv))
-        }
-        _ => return None,
-    };
-    Some(Seen {
-        direction,
-        roles,
-        read,
-        window,
-    })
+/// The shapes of a convolution; `None` where they do not fit.
+pub(super) fn geometry(node: &Convolution<'_>, graph: &Graph) -> Option<Geometry> {
+    let [x, w, y] = [node.x, node.w, node.y].map(|uid| graph.tensor(uid));
+    Geometry::new(x?, w?, y?, &node.window).ok()
 }
 
 impl Run<'_> {
     pub(super) fn convolution(
         &mut self,
         at: &At<'_>,
-        seen: &Seen<'_>,
+        node: &Convolution<'_>,
     ) -> Result<Written, EvalError> {
-        let convolution = self.convolution_of(at, seen)?;
+        let convolution = self.convolution_of(at, node)?;
         let (estimate, linear) = match self.wanted {
             Wanted::Uncertainty => convolution.run(),
             Wanted::Values => convolution
@@ -87,36 +37,27 @@ impl Run<'_> {
         }
         .map_err(|problem| at.invalid(problem))?;
         self.evaluation.linear_growth += linear;
-        let [x, w, y] = seen.roles;
-        let output = match seen.direction {
-            Direction::Fprop => y,
-            Direction::Dgrad => x,
-            Direction::Wgrad => w,
-        };
-        Ok(vec![(output, estimate)])
+        Ok(vec![(node.result(), estimate)])
     }
 
     pub(super) fn convolution_of(
         &self,
         at: &At<'_>,
-        seen: &Seen<'_>,
-    ) -> Result<Convolution<'_>, EvalError> {
-        let [x, w, y] = seen.roles;
+        node: &Convolution<'_>,
+    ) -> Result<conv::Convolution<'_>, EvalError> {
         let geometry = Geometry::new(
-            self.tensor(at, x)?,
-            self.tensor(at, w)?,
-            self.tensor(at, y)?,
-            &seen.window,
+            self.tensor(at, node.x)?,
+            self.tensor(at, node.w)?,
+            self.tensor(at, node.y)?,
+            &node.window,
         )
         .map_err(|problem| at.invalid(problem))?;
         let precision = self.precision(at)?;
-        let (first, second) = (
-            self.operand(at, seen.read[0])?,
-            self.operand(at, seen.read[1])?,
-        );
-        Ok(Convolution {
+        let [first, second] = conv::factors(node);
+        let (first, second) = (self.operand(at, first)?, self.operand(at, second)?);
+        Ok(conv::Convolution {
             geometry,
-            direction: seen.direction,
+            direction: node.direction,
             first,
             second,
             bound: self.bound_of_products(&precision, &[first, second]),

@@ -2,94 +2,56 @@
 
 use super::node::NodeCheck;
 use super::problem::list;
+use crate::convolution::{Convolution, Window};
 use crate::enums::ConvMode;
-use crate::schema::{ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes};
 use crate::semantics::conv_output_extent;
 
-/// A convolution of any direction, in the terms of fprop.
-struct Conv<'a> {
-    /// Field and uid.
-    x: (&'static str, i64),
-    w: (&'static str, i64),
-    y: (&'static str, i64),
-    pre: &'a [i64],
-    post: &'a [i64],
-    stride: &'a [i64],
-    dilation: &'a [i64],
-    mode: ConvMode,
+/// A convolution's extents, with the fields that name its tensors.
+struct Check<'a> {
+    fields: [&'static str; 3],
+    x: &'a [i64],
+    w: &'a [i64],
+    y: &'a [i64],
+    window: Window<'a>,
 }
 
-pub(super) fn fprop(check: &mut NodeCheck<'_, '_>, node: &ConvolutionFwdAttributes) -> Option<()> {
-    Conv {
-        x: ("x_tensor_uid", node.x_tensor_uid),
-        w: ("w_tensor_uid", node.w_tensor_uid),
-        y: ("y_tensor_uid", node.y_tensor_uid),
-        pre: &node.pre_padding,
-        post: &node.post_padding,
-        stride: &node.stride,
-        dilation: &node.dilation,
-        mode: node.conv_mode,
-    }
-    .check(check)
+pub(super) fn check(check: &mut NodeCheck<'_, '_>, node: &Convolution<'_>) -> Option<()> {
+    let conv = Check {
+        fields: node.fields(),
+        x: check.dims(node.x)?,
+        w: check.dims(node.w)?,
+        y: check.dims(node.y)?,
+        window: node.window,
+    };
+    conv.run(check);
+    Some(())
 }
 
-pub(super) fn dgrad(check: &mut NodeCheck<'_, '_>, node: &ConvolutionBwdAttributes) -> Option<()> {
-    Conv {
-        x: ("dx_tensor_uid", node.dx_tensor_uid),
-        w: ("w_tensor_uid", node.w_tensor_uid),
-        y: ("dy_tensor_uid", node.dy_tensor_uid),
-        pre: &node.pre_padding,
-        post: &node.post_padding,
-        stride: &node.stride,
-        dilation: &node.dilation,
-        mode: node.conv_mode,
-    }
-    .check(check)
-}
-
-pub(super) fn wgrad(check: &mut NodeCheck<'_, '_>, node: &ConvolutionWrwAttributes) -> Option<()> {
-    Conv {
-        x: ("x_tensor_uid", node.x_tensor_uid),
-        w: ("dw_tensor_uid", node.dw_tensor_uid),
-        y: ("dy_tensor_uid", node.dy_tensor_uid),
-        pre: &node.pre_padding,
-        post: &node.post_padding,
-        stride: &node.stride,
-        dilation: &node.dilation,
-        mode: node.conv_mode,
-    }
-    .check(check)
-}
-
-impl Conv<'_> {
-    fn check(&self, check: &mut NodeCheck<'_, '_>) -> Option<()> {
-        let (x, w, y) = (
-            check.dims(self.x.1)?,
-            check.dims(self.w.1)?,
-            check.dims(self.y.1)?,
-        );
-        if self.mode == ConvMode::Unset {
+impl Check<'_> {
+    fn run(&self, check: &mut NodeCheck<'_, '_>) {
+        let Self { x, w, y, .. } = *self;
+        if self.window.mode == ConvMode::Unset {
             let expected = "CROSS_CORRELATION or CONVOLUTION";
             check.problem("conv_mode", expected, "UNSET", "set it");
         }
-        if !check.expect_rank(self.x.0, x, 3) {
-            return Some(());
+        if !check.expect_rank(self.fields[0], x, 3) {
+            return;
         }
-        for (field, dims) in [(self.w.0, w), (self.y.0, y)] {
+        for (field, dims) in [(self.fields[1], w), (self.fields[2], y)] {
             if dims.len() != x.len() {
-                let expected = format!("{} axes, as {} has", x.len(), self.x.0);
+                let expected = format!("{} axes, as {} has", x.len(), self.fields[0]);
                 check.problem(field, expected, list(dims), "give all three the same rank");
-                return Some(());
+                return;
             }
         }
-        self.channels(check, x, w, y);
-        if self.parameters(check, x.len() - 2) {
-            self.extents(check, x, w, y);
+        self.channels(check);
+        if self.parameters(check) {
+            self.extents(check);
         }
-        Some(())
     }
 
-    fn channels(&self, check: &mut NodeCheck<'_, '_>, x: &[i64], w: &[i64], y: &[i64]) {
+    fn channels(&self, check: &mut NodeCheck<'_, '_>) {
+        let Self { x, w, y, .. } = *self;
         // Groups are implied: as many as the filter's channels fit into those of x.
         let groups = x[1].checked_div(w[1]).filter(|groups| *groups > 0);
         let whole = groups.is_some_and(|groups| groups.checked_mul(w[1]) == Some(x[1]));
@@ -99,7 +61,7 @@ impl Conv<'_> {
                 x[1]
             );
             check.problem(
-                self.w.0,
+                self.fields[1],
                 expected,
                 list(w),
                 "make x's channels groups times w's",
@@ -108,7 +70,7 @@ impl Conv<'_> {
             let groups = groups.unwrap_or(1);
             let expected = format!("a multiple of the {groups} groups as its first extent");
             check.problem(
-                self.w.0,
+                self.fields[1],
                 expected,
                 list(w),
                 "make w's first extent groups times K",
@@ -117,7 +79,7 @@ impl Conv<'_> {
         if (y[0], y[1]) != (x[0], w[0]) {
             let expected = format!("extents [{}, {}, …]", x[0], w[0]);
             check.problem(
-                self.y.0,
+                self.fields[2],
                 expected,
                 list(y),
                 "take N from x and channels from w",
@@ -126,13 +88,14 @@ impl Conv<'_> {
     }
 
     /// Whether padding, stride and dilation are usable.
-    fn parameters(&self, check: &mut NodeCheck<'_, '_>, spatial: usize) -> bool {
+    fn parameters(&self, check: &mut NodeCheck<'_, '_>) -> bool {
+        let (spatial, window) = (self.x.len() - 2, &self.window);
         let mut usable = true;
         for (field, values, least) in [
-            ("pre_padding", self.pre, 0),
-            ("post_padding", self.post, 0),
-            ("stride", self.stride, 1),
-            ("dilation", self.dilation, 1),
+            ("pre_padding", window.pre, 0),
+            ("post_padding", window.post, 0),
+            ("stride", window.stride, 1),
+            ("dilation", window.dilation, 1),
         ] {
             if values.len() != spatial || values.iter().any(|value| *value < least) {
                 let expected = format!("{spatial} numbers of at least {least}");
@@ -143,15 +106,18 @@ impl Conv<'_> {
         usable
     }
 
-    fn extents(&self, check: &mut NodeCheck<'_, '_>, x: &[i64], w: &[i64], y: &[i64]) {
+    fn extents(&self, check: &mut NodeCheck<'_, '_>) {
+        let Self {
+            x, w, y, window, ..
+        } = self;
         for axis in 0..x.len() - 2 {
             let expected = conv_output_extent(
                 x[axis + 2],
                 w[axis + 2],
-                self.pre[axis],
-                self.post[axis],
-                self.stride[axis],
-                self.dilation[axis],
+                window.pre[axis],
+                window.post[axis],
+                window.stride[axis],
+                window.dilation[axis],
             );
             if expected != Some(y[axis + 2]) {
                 let expected = match expected {
@@ -160,7 +126,7 @@ impl Conv<'_> {
                     None => format!("a padded input that fits i64, spatial axis {axis}"),
                 };
                 check.problem(
-                    self.y.0,
+                    self.fields[2],
                     expected,
                     y[axis + 2].to_string(),
                     "it is (x + pre + post - dilation·(w - 1) - 1) / stride + 1, rounded down",

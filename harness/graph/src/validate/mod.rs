@@ -51,10 +51,10 @@ pub fn validate(graph: &Graph) -> Result<(), Vec<Problem>> {
 
 /// `None` where a tensor is absent, which [`references`] has reported.
 fn check_node(check: &mut NodeCheck<'_, '_>, attributes: &Attributes) -> Option<()> {
+    if let Some(node) = attributes.convolution() {
+        return conv::check(check, &node);
+    }
     match attributes {
-        Attributes::ConvolutionFwd(node) => conv::fprop(check, node),
-        Attributes::ConvolutionBwd(node) => conv::dgrad(check, node),
-        Attributes::ConvolutionWrw(node) => conv::wgrad(check, node),
         Attributes::BatchnormInference(node) => norm::inference(check, node),
         Attributes::BatchnormInferenceVariance(node) => norm::inference_variance(check, node),
         Attributes::Batchnorm(node) => norm::training(check, node),

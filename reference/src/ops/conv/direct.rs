@@ -1,15 +1,8 @@
 //! Convolution term by term: the terms of one element in their order. For single elements, for
 //! inputs that hold Inf or NaN (padding contributes nothing, not 0·Inf), and for counting terms.
 
+use super::Direction;
 use super::geometry::Geometry;
-
-/// Which tensor is the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Fprop,
-    Dgrad,
-    Wgrad,
-}
 
 impl Geometry {
     /// Calls `visit(first index, second index)` with the operands of each term of the result's

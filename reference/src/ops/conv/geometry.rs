@@ -1,6 +1,6 @@
 //! The shapes of a convolution, checked once, in terms of its forward direction.
 
-use dnn_assay_graph::{ConvMode, Tensor};
+use dnn_assay_graph::{ConvMode, Tensor, Window};
 
 /// One spatial axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,15 +52,6 @@ pub(crate) struct Geometry {
     pub axes: Vec<Axis>,
     /// The filter is flipped along every spatial axis.
     pub flipped: bool,
-}
-
-/// The attributes that the three directions share.
-pub(crate) struct Window<'a> {
-    pub pre: &'a [i64],
-    pub post: &'a [i64],
-    pub stride: &'a [i64],
-    pub dilation: &'a [i64],
-    pub mode: ConvMode,
 }
 
 impl Geometry {

@@ -19,8 +19,8 @@ mod tile;
 mod wgrad;
 mod wide;
 
-pub(crate) use direct::Direction;
-pub(crate) use geometry::{Axis, Geometry, Window};
+pub(crate) use dnn_assay_graph::case::ConvDirection as Direction;
+pub(crate) use geometry::{Axis, Geometry};
 
 use crate::array::Array;
 use crate::estimate::{Estimate, round_up};
@@ -63,6 +63,15 @@ pub(crate) struct Convolution<'a> {
     pub rounds_inputs: bool,
     /// What transforms add to the bound.
     pub transform: Transform,
+}
+
+/// The uids of a node's factors, in the order of [`Geometry::terms`].
+pub(crate) fn factors(node: &dnn_assay_graph::Convolution<'_>) -> [i64; 2] {
+    match node.direction {
+        Direction::Fprop => [node.x, node.w],
+        Direction::Dgrad => [node.y, node.w],
+        Direction::Wgrad => [node.y, node.x],
+    }
 }
 
 /// How far a convolution by transforms (Winograd's, Fourier's) may err. A transform mixes the

@@ -6,12 +6,10 @@ use crate::case::error::{Fault, Part};
 use crate::case::op::{ConvDirection, Op};
 use crate::case::strided::StridedTensor;
 use crate::case::value::Case;
+use crate::convolution::{Convolution, Window};
 use crate::enums::{ConvMode, DataType, PointwiseMode};
 use crate::model::Graph;
-use crate::schema::{
-    ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes,
-    PointwiseAttributes,
-};
+use crate::schema::PointwiseAttributes;
 use crate::semantics::conv_output_extent;
 
 /// Extents of the three tensors.
@@ -84,7 +82,7 @@ pub(super) fn build(mut builder: Builder<'_>) -> Result<Graph, Fault> {
             if builder.case.attributes.has(Key::Ragged) {
                 ragged(&mut builder, x, &dims.x)?;
             }
-            fprop(&mut builder, x, w, y);
+            node(&mut builder, ConvDirection::Fprop, [x, w, y]);
         }
     }
     Ok(builder.graph)
@@ -109,37 +107,28 @@ fn ragged(builder: &mut Builder<'_>, x: i64, dims: &[i64]) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Padding before and after, stride, dilation, mode.
-type Parameters = (Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, ConvMode);
-
-fn parameters(case: &Case) -> Parameters {
-    let dims = |key| case.attributes.dims(key).to_vec();
-    let mode = match case.attributes.has(Key::ModeConv) {
-        true => ConvMode::Convolution,
-        false => ConvMode::CrossCorrelation,
+/// The node of one direction over these uids.
+fn node(builder: &mut Builder<'_>, direction: ConvDirection, [x, w, y]: [i64; 3]) {
+    let case = builder.case;
+    let dims = |key| case.attributes.dims(key);
+    let window = Window {
+        pre: dims(Key::Pre),
+        post: dims(Key::Post),
+        stride: dims(Key::Str),
+        dilation: dims(Key::Dil),
+        mode: match case.attributes.has(Key::ModeConv) {
+            true => ConvMode::Convolution,
+            false => ConvMode::CrossCorrelation,
+        },
     };
-    (
-        dims(Key::Pre),
-        dims(Key::Post),
-        dims(Key::Str),
-        dims(Key::Dil),
-        mode,
-    )
-}
-
-fn fprop(builder: &mut Builder<'_>, x: i64, w: i64, y: i64) {
-    let (pre_padding, post_padding, stride, dilation, conv_mode) = parameters(builder.case);
-    let attributes = ConvolutionFwdAttributes {
-        x_tensor_uid: x,
-        w_tensor_uid: w,
-        y_tensor_uid: y,
-        pre_padding,
-        post_padding,
-        stride,
-        dilation,
-        conv_mode,
+    let conv = Convolution {
+        direction,
+        x,
+        w,
+        y,
+        window,
     };
-    builder.node("conv", builder.compute_type(), attributes);
+    builder.node("conv", builder.compute_type(), conv);
 }
 
 fn dgrad(builder: &mut Builder<'_>, dims: &Dims) -> Result<(), Fault> {
@@ -147,18 +136,7 @@ fn dgrad(builder: &mut Builder<'_>, dims: &Dims) -> Result<(), Fault> {
     let dy = builder.strided("dy", input, &dims.y, StridedTensor::Y)?;
     let w = builder.strided("w", input, &dims.w, StridedTensor::W)?;
     let dx = builder.strided("dx", output, &dims.x, StridedTensor::X)?;
-    let (pre_padding, post_padding, stride, dilation, conv_mode) = parameters(builder.case);
-    let attributes = ConvolutionBwdAttributes {
-        dy_tensor_uid: dy,
-        w_tensor_uid: w,
-        dx_tensor_uid: dx,
-        pre_padding,
-        post_padding,
-        stride,
-        dilation,
-        conv_mode,
-    };
-    builder.node("conv", builder.compute_type(), attributes);
+    node(builder, ConvDirection::Dgrad, [dx, w, dy]);
     Ok(())
 }
 
@@ -167,18 +145,7 @@ fn wgrad(builder: &mut Builder<'_>, dims: &Dims) -> Result<(), Fault> {
     let x = builder.strided("x", input, &dims.x, StridedTensor::X)?;
     let dy = builder.strided("dy", input, &dims.y, StridedTensor::Y)?;
     let dw = builder.strided("dw", output, &dims.w, StridedTensor::W)?;
-    let (pre_padding, post_padding, stride, dilation, conv_mode) = parameters(builder.case);
-    let attributes = ConvolutionWrwAttributes {
-        x_tensor_uid: x,
-        dy_tensor_uid: dy,
-        dw_tensor_uid: dw,
-        pre_padding,
-        post_padding,
-        stride,
-        dilation,
-        conv_mode,
-    };
-    builder.node("conv", builder.compute_type(), attributes);
+    node(builder, ConvDirection::Wgrad, [x, dw, dy]);
     Ok(())
 }
 
@@ -193,7 +160,7 @@ fn fused(
     let (x, w) = inputs(builder, dims)?;
     let (input, output) = (builder.first_type(), builder.last_type());
     let mut current = builder.virtual_tensor("conv_y", &dims.y, StridedTensor::Y)?;
-    fprop(builder, x, w, current);
+    node(builder, ConvDirection::Fprop, [x, w, current]);
     if with_bias {
         let mut bias_dims = vec![1; dims.y.len()];
         bias_dims[1] = dims.y[1];
