@@ -2,7 +2,9 @@
 //! element and multiply-accumulate, element access through a virtual call and a dot product with
 //! the strides, f32 sums, one thread per hardware thread; pointwise on one thread.
 //!
-//! They stand for the structure, not for the code: nothing is taken from upstream.
+//! They stand for the structure, not for the code: nothing is taken from upstream. The order of the
+//! loops and what is allocated in which is that of `CpuReferenceConvolution.hpp` in hipDNN's test
+//! SDK (`ROCm/rocm-libraries`, commit 3669bd85).
 
 use crate::problems::{Direction, NORM, Problem};
 use dnn_assay_reference::Values;
@@ -32,88 +34,111 @@ fn strided(dims: &[i64], values: &[f64]) -> Box<dyn Access> {
     })
 }
 
-/// Some `elements` of a convolution's result, spread over all of it, on all threads.
-pub fn convolution(
-    problem: &Problem,
+/// A convolution with its tensors laid out.
+pub struct Convolution<'a> {
+    problem: &'a Problem,
     direction: Direction,
-    values: &Values,
-    elements: i64,
-) -> Vec<f32> {
-    let [x, w, y] = problem.dims();
-    let spread = |dims: &[i64]| (dims.to_vec(), dims.iter().product::<i64>() / elements);
-    let own = |uid: i64, dims: &[i64]| strided(dims, &values[&uid]);
-    match direction {
-        Direction::Fprop => {
-            let (first, second) = (own(1, &x), own(2, &w));
-            let (dims, step) = spread(&y);
-            all_threads(elements, |i| {
-                fprop(
-                    problem,
-                    &[&x, &w],
-                    &unravel(&dims, i * step),
-                    &*first,
-                    &*second,
-                )
-            })
+    /// The factors in the order of the loop's arguments.
+    factors: [Box<dyn Access>; 2],
+}
+
+impl<'a> Convolution<'a> {
+    pub fn new(problem: &'a Problem, direction: Direction, values: &Values) -> Self {
+        let [x, w, y] = problem.dims();
+        let own = |uid: i64, dims: &[i64]| strided(dims, &values[&uid]);
+        let factors = match direction {
+            Direction::Fprop => [own(1, &x), own(2, &w)],
+            Direction::Dgrad => [own(3, &y), own(2, &w)],
+            Direction::Wgrad => [own(3, &y), own(1, &x)],
+        };
+        Self {
+            problem,
+            direction,
+            factors,
         }
-        Direction::Dgrad => {
-            let (first, second) = (own(3, &y), own(2, &w));
-            let (dims, step) = spread(&x);
-            all_threads(elements, |i| {
-                dgrad(
-                    problem,
-                    &[&w, &y],
-                    &unravel(&dims, i * step),
-                    &*first,
-                    &*second,
-                )
-            })
-        }
-        Direction::Wgrad => {
-            let (first, second) = (own(3, &y), own(1, &x));
-            let (dims, step) = spread(&w);
-            all_threads(elements, |i| {
-                wgrad(
-                    problem,
-                    &[&x, &y],
-                    &unravel(&dims, i * step),
-                    &*first,
-                    &*second,
-                )
-            })
+    }
+
+    /// Some `elements` of the result, spread over all of it, on all threads.
+    pub fn run(&self, elements: i64) -> Vec<f32> {
+        let [x, w, y] = self.problem.dims();
+        let (result, run, dims): (_, Loop, [&[i64]; 2]) = match self.direction {
+            Direction::Fprop => (&y, fprop, [&x, &w]),
+            Direction::Dgrad => (&x, dgrad, [&w, &y]),
+            Direction::Wgrad => (&w, wgrad, [&x, &y]),
+        };
+        let step = result.iter().product::<i64>() / elements;
+        let [first, second] = &self.factors;
+        all_threads(elements, |i| {
+            let at = unravel(result, i * step);
+            run(self.problem, &dims, &at, &**first, &**second)
+        })
+    }
+}
+
+/// One element: the problem, the extents of two tensors, the element's index, the factors.
+type Loop = fn(&Problem, &[&[i64]; 2], &[i64], &dyn Access, &dyn Access) -> f32;
+
+/// A full index as upstream builds it: two numbers, then the spatial ones added to it, so that it
+/// grows once.
+fn full(first: i64, second: i64, spatial: &[i64]) -> Vec<i64> {
+    let mut at = vec![first, second];
+    at.extend_from_slice(spatial);
+    at
+}
+
+/// Calls `visit` with every index below `dims`; one vector counts them up.
+fn each(dims: &[i64], mut visit: impl FnMut(&[i64])) {
+    let mut at = vec![0; dims.len()];
+    for _ in 0..dims.iter().product() {
+        visit(&at);
+        for (at, &dim) in at.iter_mut().zip(dims).rev() {
+            *at += 1;
+            if *at < dim {
+                break;
+            }
+            *at = 0;
         }
     }
 }
 
-fn inside(at: &[i64], dims: &[i64]) -> bool {
-    at.iter()
-        .zip(dims)
-        .all(|(&at, &dim)| (0..dim).contains(&at))
+/// A spatial index moved by a tap, a vector of its own; `None` outside.
+fn moved(
+    at: &[i64],
+    tap: &[i64],
+    dims: &[i64],
+    move_one: impl Fn(i64, i64) -> i64,
+) -> Option<Vec<i64>> {
+    let mut seen = vec![0; at.len()];
+    for (axis, seen) in seen.iter_mut().enumerate() {
+        *seen = move_one(at[axis], tap[axis]);
+        if !(0..dims[axis]).contains(seen) {
+            return None;
+        }
+    }
+    Some(seen)
 }
 
+/// Channels outside, taps inside; a spatial index and two full ones per term.
 fn fprop(problem: &Problem, dims: &[&[i64]; 2], at: &[i64], x: &dyn Access, w: &dyn Access) -> f32 {
     let [x_dims, w_dims] = dims;
     let group = at[1] / problem.filters;
     let mut sum = 0.0f32;
     for channel in 0..problem.channels {
-        for tap in 0..w_dims[2..].iter().product() {
-            let tap = unravel(&w_dims[2..], tap);
-            let mut seen = vec![at[0], group * problem.channels + channel];
-            let moved = tap
-                .iter()
-                .zip(&at[2..])
-                .map(|(tap, at)| at + tap - problem.taps / 2);
-            seen.extend(moved);
-            if inside(&seen, x_dims) {
-                let mut weight = vec![at[1], channel];
-                weight.extend(&tap);
+        each(&w_dims[2..], |tap| {
+            let seen = moved(&at[2..], tap, &x_dims[2..], |at, tap| {
+                at + tap - problem.taps / 2
+            });
+            if let Some(seen) = seen {
+                let seen = full(at[0], group * problem.channels + channel, &seen);
+                let weight = full(at[1], channel, tap);
                 sum += black_box(x).get(&seen) * black_box(w).get(&weight);
             }
-        }
+        });
     }
     sum
 }
 
+/// Taps outside with a spatial index each, filters inside with two full ones per term.
 fn dgrad(
     problem: &Problem,
     dims: &[&[i64]; 2],
@@ -124,26 +149,22 @@ fn dgrad(
     let [w_dims, y_dims] = dims;
     let (group, channel) = (at[1] / problem.channels, at[1] % problem.channels);
     let mut sum = 0.0f32;
-    for filter in group * problem.filters..(group + 1) * problem.filters {
-        for tap in 0..w_dims[2..].iter().product() {
-            let tap = unravel(&w_dims[2..], tap);
-            let mut seen = vec![at[0], filter];
-            let moved = tap
-                .iter()
-                .zip(&at[2..])
-                .map(|(tap, at)| at - tap + problem.taps / 2);
-            seen.extend(moved);
-            if inside(&seen, y_dims) {
-                let mut weight = vec![filter, channel];
-                weight.extend(&tap);
-                sum += black_box(dy).get(&seen) * black_box(w).get(&weight);
+    each(&w_dims[2..], |tap| {
+        let seen = moved(&at[2..], tap, &y_dims[2..], |at, tap| {
+            at - tap + problem.taps / 2
+        });
+        if let Some(seen) = seen {
+            for filter in group * problem.filters..(group + 1) * problem.filters {
+                let error = full(at[0], filter, &seen);
+                let weight = full(filter, channel, tap);
+                sum += black_box(dy).get(&error) * black_box(w).get(&weight);
             }
         }
-    }
+    });
     sum
 }
 
-/// One index vector per position, which the images share.
+/// Positions outside with a spatial index each, images inside with two full ones per term.
 fn wgrad(
     problem: &Problem,
     dims: &[&[i64]; 2],
@@ -154,23 +175,18 @@ fn wgrad(
     let [x_dims, y_dims] = dims;
     let group = at[0] / problem.filters;
     let mut sum = 0.0f32;
-    for position in 0..y_dims[2..].iter().product() {
-        let position = unravel(&y_dims[2..], position);
-        let mut seen = vec![0, group * problem.channels + at[1]];
-        let moved = position
-            .iter()
-            .zip(&at[2..])
-            .map(|(p, tap)| p + tap - problem.taps / 2);
-        seen.extend(moved);
-        let mut error = vec![0, at[0]];
-        error.extend(&position);
-        if inside(&seen, x_dims) {
+    each(&y_dims[2..], |position| {
+        let seen = moved(position, &at[2..], &x_dims[2..], |position, tap| {
+            position + tap - problem.taps / 2
+        });
+        if let Some(seen) = seen {
             for image in 0..problem.batch {
-                (seen[0], error[0]) = (image, image);
+                let error = full(image, at[0], position);
+                let seen = full(image, group * problem.channels + at[1], &seen);
                 sum += black_box(dy).get(&error) * black_box(x).get(&seen);
             }
         }
-    }
+    });
     sum
 }
 
