@@ -59,6 +59,13 @@ pub const PROBLEMS: [Problem; 6] = [
     },
 ];
 
+/// Few filters: each number of them has a kernel of its own.
+pub const FEW: [Problem; 3] = [
+    square("k2", 1, 64, 56, 2, 3),
+    square("k3", 1, 64, 56, 3, 3),
+    square("k4", 1, 64, 56, 4, 3),
+];
+
 impl Problem {
     fn spatial(&self) -> Vec<i64> {
         let depth = (self.depth > 0).then_some(self.depth);
@@ -84,7 +91,13 @@ impl Problem {
         2.0 * product(&w) * product(&y) / y[1] as f64
     }
 
+    /// In f32.
     pub fn graph(&self, direction: Direction) -> Graph {
+        self.graph_of(direction, DataType::Float)
+    }
+
+    /// With tensors of one type.
+    pub fn graph_of(&self, direction: Direction, data_type: DataType) -> Graph {
         let [x, w, y] = self.dims();
         let rank = x.len() - 2;
         let padding = vec![self.taps / 2; rank];
@@ -104,7 +117,7 @@ impl Problem {
         };
         let tensors = [x, w, y];
         let tensors = tensors.iter().enumerate();
-        let packed = |(i, dims): (usize, &Vec<i64>)| tensor(i as i64 + 1, DataType::Float, dims);
+        let packed = |(i, dims): (usize, &Vec<i64>)| tensor(i as i64 + 1, data_type, dims);
         single(tensors.map(packed).collect(), attributes.into())
     }
 }

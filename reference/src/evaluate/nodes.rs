@@ -31,9 +31,10 @@ impl Run<'_> {
         let convolution = self.convolution_of(at, node)?;
         let (estimate, linear) = match self.wanted {
             Wanted::Uncertainty => convolution.run(),
-            Wanted::Values => convolution
-                .values()
-                .map(|value| (Estimate::exact(value), 0)),
+            Wanted::Values => convolution.values().map(|value| {
+                let without = Estimate::default();
+                (Estimate { value, ..without }, 0)
+            }),
         }
         .map_err(|problem| at.invalid(problem))?;
         self.evaluation.linear_growth += linear;

@@ -29,6 +29,9 @@ pub(crate) struct SumBound {
 /// rounded, err by twice as much and to one side, which the |y| allows for.
 const BOTH_OPERANDS: f64 = 8.0;
 
+/// |y| over √K·Q beyond which growth may be linear: 0.9², less what Q may be off.
+const LINEAR_FROM: f64 = 0.79;
+
 impl SumBound {
     pub fn new(arithmetic: &Arithmetic, precision: &Precision) -> Self {
         Self {
@@ -83,6 +86,21 @@ impl SumBound {
             + terms * self.half_subnormal
     }
 
+    /// What [`Self::rooted`] has per √K·(|y| + Q), per |y| + Q, and per term.
+    pub fn factors(&self) -> [f64; 3] {
+        let per_root = self.factor * self.roundoff + self.partial + 2.0 * U64;
+        [per_root, self.products, self.half_subnormal]
+    }
+
+    /// The |y| over √K·Q beyond which [`Self::may_grow_linearly`] holds.
+    pub fn linear_from(&self) -> f64 {
+        if self.linear {
+            f64::NEG_INFINITY
+        } else {
+            LINEAR_FROM
+        }
+    }
+
     /// `K·u·S`, the bound that holds in every case.
     #[inline]
     pub fn worst(&self, terms: f64, y: f64, q: f64, s: f64) -> f64 {
@@ -115,7 +133,7 @@ impl SumBound {
     /// `root` is √K.
     #[inline(always)]
     pub fn may_grow_linearly(&self, root: f64, y: f64, q: f64) -> bool {
-        self.linear | (y.abs() > 0.79 * root * q)
+        self.linear | (y.abs() > LINEAR_FROM * root * q)
     }
 
     /// The rule: S > 0.9·√K·Q and |y| > 0.9·S.

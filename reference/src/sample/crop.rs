@@ -6,7 +6,8 @@
 
 use super::{Source, flat};
 use crate::estimate::Values;
-use crate::ops::conv::{Axis, Geometry, Window};
+use crate::ops::conv::{Axis, Geometry};
+use dnn_assay_graph::Window;
 use dnn_assay_graph::schema::{FieldMut, Role};
 use dnn_assay_graph::{Attributes, ConvMode, Graph, Node, Tensor};
 use std::ops::Range;

@@ -20,6 +20,7 @@ fn graphs() -> Vec<Graph> {
         (1, 3, 2, vec![axis(64, 5, 2), axis(50, 3, 1)]),
         (12, 1, 1, vec![axis(40, 3, 1), axis(41, 3, 2)]),
         (2, 4, 4, vec![axis(9, 3, 1), axis(12, 3, 2), axis(13, 2, 1)]),
+        (1, 264, 136, vec![axis(11, 1, 1), axis(11, 1, 1)]),
     ] {
         let shape = Shape {
             batch: 3,

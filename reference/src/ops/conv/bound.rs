@@ -16,10 +16,38 @@ const SMALLEST_F32: f32 = 1e-30;
 /// Entries that a repeating table has at least, so that loops over it are long.
 const TABLE: usize = 256;
 
-/// A table that repeats over the elements, as many times as it takes to be long.
-pub(super) fn repeated(table: Vec<f64>) -> Vec<f64> {
-    let times = TABLE.div_ceil(table.len().max(1)).max(1);
-    table.repeat(times)
+/// The number of terms K of each element, repeated over the elements as many times as it takes to be
+/// long.
+pub(super) struct Counts {
+    terms: Vec<f64>,
+    /// √K.
+    roots: Vec<f64>,
+}
+
+impl Counts {
+    /// `terms`: K of each place of a plane.
+    pub fn new(terms: Vec<f64>) -> Self {
+        let times = TABLE.div_ceil(terms.len().max(1)).max(1);
+        let terms = terms.repeat(times);
+        let roots = terms.iter().map(|terms| terms.sqrt()).collect();
+        Self { terms, roots }
+    }
+
+    /// The most terms of any place.
+    pub fn most(&self) -> f64 {
+        self.terms.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// K and √K of an element.
+    pub fn at(&self, index: usize) -> (f64, f64) {
+        let place = index % self.terms.len();
+        (self.terms[place], self.roots[place])
+    }
+
+    /// Elements after which it repeats.
+    fn period(&self) -> usize {
+        self.terms.len()
+    }
 }
 
 /// Sums of squares as they came out of a pass.
@@ -48,16 +76,14 @@ pub(super) struct Rule<'a> {
 
 impl Rule<'_> {
     /// Turns sums of squares into errors, and lists the elements that need more than that: with
-    /// their Q where S decides, without where Q is lost. `counts` and `roots` repeat over the
-    /// elements.
+    /// their Q where S decides, without where Q is lost.
     pub fn assess(
         &self,
         error: &mut [f32],
         value: &[f64],
-        counts: &[f64],
-        roots: &[f64],
+        counts: &Counts,
     ) -> Vec<(usize, Option<f64>)> {
-        let period = counts.len();
+        let period = counts.period();
         let size = (TASK / period).max(1) * period;
         let arch = Arch::new();
         let task = |(task, (error, value)): (usize, (&mut [f32], &[f64]))| {
@@ -70,7 +96,6 @@ impl Rule<'_> {
                     error,
                     value,
                     counts,
-                    roots,
                 });
                 for (run, error) in error.chunks_mut(RUN).enumerate() {
                     let bits = error.iter().fold(0, |bits, error| bits | error.to_bits());
@@ -81,7 +106,7 @@ impl Rule<'_> {
                         if error.to_bits() & SIGN != 0 {
                             let at = run * RUN + at;
                             *error = f32::from_bits(error.to_bits() & !SIGN);
-                            let question = self.question(error, value[at], counts[at], roots[at]);
+                            let question = self.question(error, value[at], counts.at(at));
                             listed.extend(question.map(|q| (first + at, q)));
                         }
                     }
@@ -100,7 +125,7 @@ impl Rule<'_> {
 
     /// Decides a marked element: its error from what is known, and its Q if S is needed too,
     /// `Some(None)` if Q itself is lost.
-    fn question(&self, error: &mut f32, y: f64, terms: f64, root: f64) -> Option<Option<f64>> {
+    fn question(&self, error: &mut f32, y: f64, (terms, root): (f64, f64)) -> Option<Option<f64>> {
         if terms == 0.0 {
             *error = 0.0;
             return None;
@@ -146,41 +171,46 @@ struct Plane<'a> {
     rule: &'a Rule<'a>,
     error: &'a mut [f32],
     value: &'a [f64],
-    counts: &'a [f64],
-    roots: &'a [f64],
+    counts: &'a Counts,
 }
 
 impl WithSimd for Plane<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        // One loop for each scale, without a branch in either: they become vectors.
+        // A loop for each kind, without a branch in any: they become vectors.
         match self.rule.scale {
-            Scale::Rooted => self.each(|sum| (f64::from(sum), false)),
-            Scale::Squared(factor) => self.each(|sum| squared(sum, factor)),
+            Scale::Rooted => self.each::<true>(|sum| (f64::from(sum), false)),
+            Scale::Squared(factor) if self.rule.extra == 0.0 => {
+                self.each::<false>(|sum| squared(sum, factor));
+            }
+            Scale::Squared(factor) => self.each::<true>(|sum| squared(sum, factor)),
         }
     }
 }
 
 impl Plane<'_> {
     #[inline(always)]
-    fn each(self, root_of: impl Fn(f32) -> (f64, bool)) {
+    fn each<const EXTRA: bool>(self, root_of: impl Fn(f32) -> (f64, bool)) {
         // Copies, so that a store cannot change them.
-        let bound = *self.rule.bound;
-        let rule = Rule {
-            bound: &bound,
-            ..*self.rule
-        };
+        let (extra, bound) = (self.rule.extra, self.rule.bound);
+        let [per_root, per_size, per_term] = bound.factors();
+        let (linear_from, overflow) = (bound.linear_from(), bound.overflow);
         let len = self.error.len();
-        let (value, counts) = (&self.value[..len], &self.counts[..len]);
-        let roots = &self.roots[..len];
+        let value = &self.value[..len];
+        let (terms, roots) = (&self.counts.terms[..len], &self.counts.roots[..len]);
         for (i, error) in self.error.iter_mut().enumerate() {
-            let (sum, y, root) = (*error, value[i], roots[i]);
+            let (sum, y, root) = (*error, value[i].abs(), roots[i]);
             let (q, lost) = root_of(sum);
-            let asks = lost | rule.needs_sum(root, y, q);
-            let bound = rule.random((counts[i], root), y, q);
+            let rooted = root * q;
+            let asks = lost | ((q > 0.0) & ((y > linear_from * rooted) | (rooted >= overflow)));
+            let size = y + MARGIN * q;
+            let mut bound = (per_root * root + per_size) * size + terms[i] * per_term;
+            if EXTRA {
+                bound += extra * q;
+            }
             let marked = f32::from_bits(sum.to_bits() | SIGN);
-            *error = if asks { marked } else { bound };
+            *error = if asks { marked } else { above(bound) };
         }
     }
 }
@@ -189,5 +219,6 @@ impl Plane<'_> {
 #[inline(always)]
 fn squared(sum: f32, factor: f64) -> (f64, bool) {
     let kept = (SMALLEST_F32..=f32::MAX).contains(&sum);
-    (f64::from(sum).sqrt() * factor, !kept)
+    // The root's error in f32 is far within [`MARGIN`].
+    (f64::from(sum.sqrt()) * factor, !kept)
 }

@@ -9,6 +9,8 @@ pub(crate) struct Piece<'a, T> {
     pub image: usize,
     /// First filter of the group.
     pub first: usize,
+    /// The slab's place among all.
+    pub index: usize,
     pub slab: &'a Slab,
     /// The slab's elements of each filter's plane.
     pub planes: Vec<&'a mut [T]>,
@@ -29,9 +31,10 @@ pub(crate) fn pieces<'a, T>(
         let out = &mut out[wanted.start * plane..wanted.end * plane];
         for (run, out) in out.chunks_mut(step * plane).enumerate() {
             let first = pieces.len();
-            pieces.extend(slabs.iter().map(|slab| Piece {
+            pieces.extend(slabs.iter().enumerate().map(|(index, slab)| Piece {
                 image,
                 first: wanted.start + run * step,
+                index,
                 slab,
                 planes: Vec::with_capacity(step.min(filters)),
             }));
@@ -44,7 +47,7 @@ pub(crate) fn pieces<'a, T>(
             }
         }
     }
-    pieces.sort_by_key(|piece| (piece.slab.result.start, piece.image % groups, piece.first));
+    pieces.sort_by_key(|piece| (piece.index, piece.image % groups, piece.first));
     pieces
 }
 

@@ -35,6 +35,8 @@ pub(crate) trait Lane: Number + Buffered {
     fn vectors<S: Simd>(slice: &[Self]) -> &[Self::Vector<S>];
     /// The whole vectors at the start of a slice, mutable.
     fn vectors_mut<S: Simd>(slice: &mut [Self]) -> &mut [Self::Vector<S>];
+    /// Stores the first lanes, as many as the slice has.
+    fn store_part<S: Simd>(simd: S, slice: &mut [Self], vector: Self::Vector<S>);
     /// The sum, rounded.
     fn plus(self, other: Self) -> Self;
     /// The product, rounded.
@@ -45,7 +47,7 @@ pub(crate) trait Lane: Number + Buffered {
 
 macro_rules! lane {
     ($type:ident, $fused_only:literal, $vector:ident, $lanes:ident, $splat:ident, $fused:ident, $mul:ident, $add:ident,
-     $vectors:ident, $vectors_mut:ident) => {
+     $vectors:ident, $vectors_mut:ident, $store_part:ident) => {
         impl Lane for $type {
             const ALWAYS_FUSED: bool = $fused_only;
             type Vector<S: Simd> = S::$vector;
@@ -83,6 +85,10 @@ macro_rules! lane {
                 S::$vectors_mut(slice).0
             }
             #[inline(always)]
+            fn store_part<S: Simd>(simd: S, slice: &mut [Self], vector: S::$vector) {
+                simd.$store_part(slice, vector);
+            }
+            #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
             }
@@ -115,7 +121,8 @@ lane!(
     mul_f64s,
     add_f64s,
     as_simd_f64s,
-    as_mut_simd_f64s
+    as_mut_simd_f64s,
+    partial_store_f64s
 );
 lane!(
     f32,
@@ -127,5 +134,6 @@ lane!(
     mul_f32s,
     add_f32s,
     as_simd_f32s,
-    as_mut_simd_f32s
+    as_mut_simd_f32s,
+    partial_store_f32s
 );

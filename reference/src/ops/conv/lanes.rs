@@ -5,11 +5,9 @@
 //! run on through the images of the chunk (see [`Chunks`]); a chunk's lanes are added pairwise
 //! ([`fold`]), and the chunks in ascending order.
 
-use super::Sums;
 use super::chunks::Chunks;
 use super::lane::Lane;
-use super::lattice::Lattice;
-use super::map::Side;
+use super::operands::Gradient;
 use super::scratch::{Scratch, sized};
 use super::slab::Slab;
 use crate::parallel;
@@ -31,16 +29,8 @@ fn fold<T: Lane>(lanes: [T; LANES]) -> T {
     even.plus(odd)
 }
 
-/// dw = dy · x over batch and positions.
-pub(crate) struct Dots<'a> {
-    /// That of fprop.
-    pub lattice: &'a Lattice,
-    pub sums: Sums,
-    pub dy: Side<'a>,
-    pub x: Side<'a>,
-    /// Products are exact in f64.
-    pub fused: bool,
-}
+/// The kernel for this gradient.
+pub(crate) struct Dots<'a>(pub Gradient<'a>);
 
 /// All filters of a group × some channels.
 struct Job<'a, T> {
@@ -53,12 +43,13 @@ struct Job<'a, T> {
 impl Dots<'_> {
     /// dw `[G·K, C, R…]`.
     pub fn run<T: Lane>(&self, dw: &mut [T]) {
-        let sums = &self.sums;
-        let taps = self.lattice.parts[0].taps.len();
+        let sums = &self.0.sums;
+        let taps = self.0.lattice.parts[0].taps.len();
         if dw.is_empty() || taps == 0 || sums.plane == 0 {
+            dw.fill(T::default());
             return;
         }
-        let chunks = Chunks::new(self.lattice, sums.batch, sums.plane, CHUNK);
+        let chunks = Chunks::new(self.0.lattice, sums.batch, sums.plane, CHUNK);
         let small = !parallel::worthwhile(dw.len() * sums.batch * sums.plane / 8);
         let pieces = if small {
             1
@@ -89,7 +80,7 @@ impl Dots<'_> {
             T::with(|scratch| {
                 for (index, (images, slab)) in chunks.iter().enumerate() {
                     dispatch(Work {
-                        dots: self,
+                        gradient: &self.0,
                         chunks: &chunks,
                         images,
                         slab,
@@ -129,7 +120,7 @@ fn dispatch<T: Lane>(work: Work<'_, '_, T>) {
 
 /// One chunk of one job.
 struct Work<'a, 'b, T> {
-    dots: &'a Dots<'a>,
+    gradient: &'a Gradient<'a>,
     chunks: &'a Chunks,
     images: Range<usize>,
     slab: &'a Slab,
@@ -146,7 +137,7 @@ impl<T: Lane> WithSimd for Work<'_, '_, T> {
         self.lay_out();
         // Conditions that are constant per instance come first: they keep the kernels that an
         // instance cannot need out of the binary.
-        if T::ALWAYS_FUSED || self.dots.fused {
+        if T::ALWAYS_FUSED || self.gradient.fused {
             self.with_step::<S, true>(simd);
         } else {
             self.with_step::<S, false>(simd);
@@ -164,9 +155,10 @@ impl<T: Lane> Work<'_, '_, T> {
     /// x padded, dy on the lattice.
     #[inline(always)]
     fn lay_out(&mut self) {
-        let (dots, sums, job) = (self.dots, &self.dots.sums, &*self.job);
+        let (gradient, job) = (self.gradient, &*self.job);
+        let sums = &gradient.sums;
         let (pitch, points) = (self.chunks.slabs.pitch, self.points());
-        let plane: usize = dots.lattice.source.extents.iter().product();
+        let plane: usize = gradient.lattice.source.extents.iter().product();
         let channels = job.channels.len();
         let count = self.images.len();
         let x = sized(&mut self.scratch.source, count * channels * pitch + points);
@@ -175,17 +167,18 @@ impl<T: Lane> Work<'_, '_, T> {
         for (i, image) in self.images.clone().enumerate() {
             let image = image * sums.groups + job.group;
             for (c, channel) in job.channels.clone().enumerate() {
-                let values = &dots.x.values[(image * sums.channels + channel) * plane..][..plane];
+                let values =
+                    &gradient.x.values[(image * sums.channels + channel) * plane..][..plane];
                 let target = &mut x[(i * channels + c) * pitch..][..pitch];
-                self.slab.fill(values, dots.x.map, target);
+                self.slab.fill(values, gradient.x.map, target);
             }
             for filter in 0..sums.filters {
                 let row = (image * sums.filters + filter) * sums.plane;
-                let values = &dots.dy.values[row..][self.slab.result.clone()];
+                let values = &gradient.dy.values[row..][self.slab.result.clone()];
                 let target = &mut dy[(i * sums.filters + filter) * points..][..points];
                 for row in &self.slab.rows[0] {
                     let target = &mut target[row.at..row.at + row.len];
-                    dots.dy.map.copy(&values[row.out..], 1, target);
+                    gradient.dy.map.copy(&values[row.out..], 1, target);
                 }
             }
         }
@@ -209,7 +202,7 @@ impl<T: Lane> Work<'_, '_, T> {
     fn filters<S: Simd, const NV: usize, const NC: usize, const FUSED: bool>(mut self, simd: S) {
         let taps = self.chunks.slabs.shifts[0].len();
         let columns = self.job.channels.len() * taps;
-        for filter in 0..self.dots.sums.filters {
+        for filter in 0..self.gradient.sums.filters {
             let mut column = 0;
             while column + NC <= columns {
                 self.tile::<S, NV, NC, FUSED>(simd, filter, column);
@@ -230,7 +223,7 @@ impl<T: Lane> Work<'_, '_, T> {
         filter: usize,
         column: usize,
     ) {
-        let (sums, slabs) = (&self.dots.sums, &self.chunks.slabs);
+        let (sums, slabs) = (&self.gradient.sums, &self.chunks.slabs);
         let (channels, points) = (self.job.channels.len(), self.points());
         let shifts = &slabs.shifts[0];
         let starts: [usize; NC] = std::array::from_fn(|c| {

@@ -40,7 +40,19 @@ impl Map {
 #[inline(always)]
 fn each<T: Lane>(values: &[f64], step: usize, target: &mut [T], map: impl Fn(f64) -> T) {
     if step == 1 {
-        for (target, &value) in target.iter_mut().zip(values) {
+        // Rows are short: eight at a time, so that few are left over, and no call for a copy.
+        let values = &values[..target.len()];
+        let (eights, rest) = target.as_chunks_mut::<8>();
+        let (value_eights, value_rest) = values.as_chunks::<8>();
+        for (target, value) in eights.iter_mut().zip(value_eights) {
+            // All before the first store: then they become a vector.
+            let mut moved = [T::default(); 8];
+            for lane in 0..8 {
+                moved[lane] = map(value[lane]);
+            }
+            *target = moved;
+        }
+        for (target, &value) in rest.iter_mut().zip(value_rest) {
             *target = map(value);
         }
     } else {

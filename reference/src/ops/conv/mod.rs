@@ -12,7 +12,9 @@ mod lanes;
 mod lattice;
 mod map;
 mod narrow;
+mod operands;
 mod pack;
+mod passes;
 mod scratch;
 mod slab;
 mod tile;
@@ -26,29 +28,10 @@ use crate::array::Array;
 use crate::estimate::{Estimate, round_up};
 use crate::ops::operand::{Operand, any_overflow};
 use crate::ops::sums::SumBound;
-use crate::parallel;
-use bound::{Rule, Scale, Squares, repeated};
-use lane::Lane;
-use lanes::Dots;
-use lattice::Lattice;
-use map::{Map, Side};
-use narrow::Narrow;
-use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
-use std::borrow::Cow;
+use bound::{Counts, Rule, Squares};
+use map::Map;
+use passes::{Passes, same};
 use std::ops::Range;
-use wgrad::Wgrad;
-use wide::Wide;
-
-/// Terms up to which a sum of squares in f32 is within the margin that [`MARGIN`] gives.
-const F32_TERMS: f64 = 1e5;
-/// What a term by itself, an element of a pass and a term in a pass cost, roughly, in nanoseconds.
-const TERM: f64 = 15.0;
-const PASS_ELEMENT: f64 = 1.5;
-const PASS_TERM: f64 = 0.02;
-
-/// Elements of the result that are listed at a time, if an image has no more.
-const AT_ONCE: usize = 1 << 18;
 
 /// A convolution: the operands in the order of [`Geometry::terms`].
 pub(crate) struct Convolution<'a> {
@@ -85,44 +68,6 @@ pub(crate) struct Transform {
     pub storage: f64,
 }
 
-/// What the sums run over, in the order of the lattice's direction: for fprop, filters are y's
-/// channels and channels x's; for dgrad the other way round.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sums {
-    pub batch: usize,
-    pub groups: usize,
-    /// Results per group.
-    pub filters: usize,
-    /// Channels of the source per group.
-    pub channels: usize,
-    /// Elements of one plane of the result.
-    pub plane: usize,
-}
-
-/// The filter `[G·K, C, R…]` as [`Sums`] see it: elements from one group, filter and channel to the
-/// next.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Weights<'a> {
-    pub side: Side<'a>,
-    pub group: usize,
-    pub filter: usize,
-    pub channel: usize,
-}
-
-/// The lattice passes over one convolution, with a flipped filter laid straight.
-struct Passes<'a> {
-    geometry: &'a Geometry,
-    direction: Direction,
-    lattice: Lattice,
-    sums: Sums,
-    first: Cow<'a, [f64]>,
-    second: Cow<'a, [f64]>,
-    /// The largest magnitude of each operand; NaN counts as beyond infinity.
-    largest: [f64; 2],
-    /// Inf or NaN among the operands: term by term, so that padding contributes nothing.
-    direct: bool,
-}
-
 impl Convolution<'_> {
     /// The result, packed, and how many of its elements have linear growth.
     ///
@@ -130,11 +75,12 @@ impl Convolution<'_> {
     /// A text where a size does not fit.
     pub fn run(&self) -> Result<(Estimate, usize), String> {
         let passes = Passes::new(self)?;
-        let value: Array<f64> = passes.products(Map::Same, self.exact_products());
+        let counts = Counts::new(self.geometry.term_counts(self.direction));
+        let (value, squares) = passes.values_and_squares(counts.most(), self.exact_products());
         if value.is_empty() {
             return Ok((Estimate::default(), 0));
         }
-        let (error, also, linear) = self.errors(&passes, &value);
+        let (error, also, linear) = self.errors(&passes, &value, squares, &counts);
         let mut estimate = Estimate { value, error, also };
         if self.transform.amplification > 0.0 && self.geometry.can_be_transformed() {
             self.transform.widen(&mut estimate, passes.most_terms());
@@ -176,11 +122,10 @@ impl Convolution<'_> {
         &self,
         passes: &Passes<'_>,
         value: &[f64],
+        squares: Squares,
+        counts: &Counts,
     ) -> (Array<f32>, Vec<crate::Alternative>, usize) {
-        let counts = repeated(self.geometry.term_counts(self.direction));
-        let roots: Vec<f64> = counts.iter().map(|terms| terms.sqrt()).collect();
-        let most = counts.iter().copied().fold(0.0, f64::max);
-        let Squares { sums, scale } = passes.squares(most);
+        let Squares { sums, scale } = squares;
         let mut error = sums;
         let rule = Rule {
             bound: &self.bound,
@@ -199,16 +144,15 @@ impl Convolution<'_> {
             let start = images.start * passes.image();
             let error = &mut error[start..images.end * passes.image()];
             let value = &value[start..][..error.len()];
-            let listed = rule.assess(error, value, &counts, &roots);
-            let place = |index: usize| (counts[index % counts.len()], roots[index % counts.len()]);
+            let listed = rule.assess(error, value, counts);
             let listed = passes.found_again(&images, listed, |index, q| {
-                error[index] = rule.random(place(index), value[index], q);
-                rule.needs_sum(place(index).1, value[index], q)
+                error[index] = rule.random(counts.at(index), value[index], q);
+                rule.needs_sum(counts.at(index).1, value[index], q)
             });
             let indices: Vec<usize> = listed.iter().map(|&(index, _)| index).collect();
             let magnitudes = passes.select(&images, &indices, Map::Abs);
             for (&(index, q), &s) in listed.iter().zip(&magnitudes) {
-                let (terms, y) = (place(index).0, value[index]);
+                let (terms, y) = (counts.at(index).0, value[index]);
                 if self.bound.grows_linearly(terms, y, q, s) {
                     linear += 1;
                     error[index] = round_up(self.bound.worst(terms, y, q, s) + rule.extra * q);
@@ -315,342 +259,6 @@ impl Transform {
         for own in &mut estimate.error {
             *own = own.max(error);
         }
-    }
-}
-
-impl<'a> Passes<'a> {
-    fn new(convolution: &'a Convolution<'_>) -> Result<Self, String> {
-        let geometry = &convolution.geometry;
-        let direction = convolution.direction;
-        let too_large = || "the padded tensors do not fit in memory".to_owned();
-        let (lattice, filters, channels, plane) = match direction {
-            Direction::Fprop | Direction::Wgrad => (
-                Lattice::fprop(geometry),
-                geometry.filters,
-                geometry.channels,
-                geometry.output_plane(),
-            ),
-            Direction::Dgrad => (
-                Lattice::dgrad(geometry),
-                geometry.channels,
-                geometry.filters,
-                geometry.input_plane(),
-            ),
-        };
-        let lattice = lattice.ok_or_else(too_large)?;
-        let sums = Sums {
-            batch: geometry.batch,
-            groups: geometry.groups,
-            filters,
-            channels,
-            plane,
-        };
-        let (first, second) = (convolution.first.value, convolution.second.value);
-        let largest = [largest(first), largest(second)];
-        let mut passes = Self {
-            geometry,
-            direction,
-            lattice,
-            sums,
-            first: Cow::Borrowed(first),
-            second: Cow::Borrowed(second),
-            largest,
-            direct: largest.iter().any(|largest| !largest.is_finite()),
-        };
-        if let Cow::Owned(straight) = passes.straight(second, direction) {
-            passes.second = Cow::Owned(straight);
-        }
-        Ok(passes)
-    }
-
-    /// The filter with its taps in the order of a cross-correlation; x (wgrad) as it is.
-    fn straight<'v>(&self, second: &'v [f64], direction: Direction) -> Cow<'v, [f64]> {
-        if self.geometry.flipped && direction != Direction::Wgrad {
-            let windows = second.chunks_exact(self.geometry.window());
-            Cow::Owned(
-                windows
-                    .flat_map(|window| window.iter().rev().copied())
-                    .collect(),
-            )
-        } else {
-            Cow::Borrowed(second)
-        }
-    }
-
-    /// Elements of the result.
-    fn len(&self) -> usize {
-        let (x, w, y) = self.geometry.sizes();
-        match self.direction {
-            Direction::Fprop => y,
-            Direction::Dgrad => x,
-            Direction::Wgrad => w,
-        }
-    }
-
-    /// Terms of an element away from the borders.
-    fn most_terms(&self) -> f64 {
-        let geometry = self.geometry;
-        (match self.direction {
-            Direction::Fprop => geometry.channels * geometry.window(),
-            Direction::Dgrad => geometry.filters * geometry.window(),
-            Direction::Wgrad => geometry.batch * geometry.output_plane(),
-        }) as f64
-    }
-
-    /// Elements of the result that belong to one image; all of a filter's gradient.
-    fn image(&self) -> usize {
-        match self.direction {
-            Direction::Wgrad => self.len(),
-            _ => self.len() / self.sums.batch.max(1),
-        }
-    }
-
-    /// The images whose results can be computed by themselves: one stands for all of wgrad's.
-    fn all_images(&self) -> Range<usize> {
-        match self.direction {
-            Direction::Wgrad => 0..1,
-            _ => 0..self.sums.batch,
-        }
-    }
-
-    /// A few images at a time.
-    fn some_images(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let all = self.all_images();
-        let step = (AT_ONCE / self.image().max(1)).max(1);
-        let runs = all.clone().step_by(step);
-        runs.map(move |first| first..(first + step).min(all.end))
-    }
-
-    /// The elements of the first operand that these images read.
-    fn of_first(&self, images: &Range<usize>) -> Range<usize> {
-        let all = self.all_images().len().max(1);
-        let image = self.first.len() / all;
-        images.start * image..images.end * image
-    }
-
-    /// Σ map(first)·map(second) of the convolution's own operands, for all images.
-    fn products<T: Lane>(&self, map: Map, fused: bool) -> Array<T> {
-        self.products_of(&self.all_images(), [map; 2], fused)
-    }
-
-    /// The same for some images.
-    fn products_of<T: Lane>(
-        &self,
-        images: &Range<usize>,
-        [first, second]: [Map; 2],
-        fused: bool,
-    ) -> Array<T> {
-        let first = Side {
-            values: &self.first[self.of_first(images)],
-            map: first,
-        };
-        let second = Side {
-            values: &self.second,
-            map: second,
-        };
-        self.run(images, first, second, fused)
-    }
-
-    /// Σ first·second for every element of some images, of which `first` holds the operand.
-    fn run<T: Lane>(
-        &self,
-        images: &Range<usize>,
-        first: Side<'_>,
-        second: Side<'_>,
-        fused: bool,
-    ) -> Array<T> {
-        let mut out = Array::zeros(images.len() * self.image());
-        if out.is_empty() || first.values.is_empty() || second.values.is_empty() {
-            return out;
-        }
-        if self.direct {
-            self.run_direct(images, first, second, &mut out);
-            return out;
-        }
-        let (geometry, lattice, mut sums) = (self.geometry, &self.lattice, self.sums);
-        let window = geometry.window();
-        if self.direction == Direction::Wgrad {
-            let (dy, x) = (first, second);
-            if Wgrad::suits(&sums, window) {
-                Wgrad {
-                    lattice,
-                    sums,
-                    dy,
-                    x,
-                    fused,
-                }
-                .run(&mut out);
-            } else {
-                Dots {
-                    lattice,
-                    sums,
-                    dy,
-                    x,
-                    fused,
-                }
-                .run(&mut out);
-            }
-            return out;
-        }
-        sums.batch = images.len();
-        let (own, other) = (geometry.channels * window, window);
-        let (filter, channel) = match self.direction {
-            Direction::Fprop => (own, other),
-            _ => (other, own),
-        };
-        let weights = Weights {
-            side: second,
-            group: geometry.filters * own,
-            filter,
-            channel,
-        };
-        if sums.filters <= narrow::FILTERS {
-            Narrow {
-                lattice,
-                sums,
-                source: first,
-                weights,
-                fused,
-            }
-            .run(&mut out);
-        } else {
-            Wide {
-                lattice,
-                sums,
-                source: first,
-                weights,
-                fused,
-            }
-            .run(&mut out);
-        }
-        out
-    }
-
-    fn run_direct<T: Lane>(
-        &self,
-        images: &Range<usize>,
-        first: Side<'_>,
-        second: Side<'_>,
-        out: &mut [T],
-    ) {
-        let (start, missing) = (images.start * self.image(), self.of_first(images).start);
-        out.par_iter_mut().enumerate().for_each(|(index, out)| {
-            let mut sum = T::default();
-            self.geometry.terms(self.direction, start + index, |a, b| {
-                let a = T::of(first.map, first.values[a - missing]);
-                sum = sum.plus(a.times(T::of(second.map, second.values[b])));
-            });
-            *out = sum;
-        });
-    }
-
-    /// Σ map(a)·map(b) in f64 of some elements of some images, counted from the first of those: one
-    /// by one, or all of them where that is cheaper.
-    fn select(&self, images: &Range<usize>, indices: &[usize], map: Map) -> Vec<f64> {
-        let terms = self.most_terms();
-        let start = images.start * self.image();
-        let alone = indices.len() as f64 * terms * TERM;
-        let all = (images.len() * self.image()) as f64;
-        let together = all * (PASS_ELEMENT + terms * PASS_TERM);
-        if alone > together && !self.direct {
-            let all: Array<f64> = self.products_of(images, [map; 2], false);
-            return indices.iter().map(|&index| all[index]).collect();
-        }
-        let one = |&index: &usize| {
-            let mut sum = 0.0;
-            self.geometry.terms(self.direction, start + index, |a, b| {
-                sum += f64::of(map, self.first[a]) * f64::of(map, self.second[b]);
-            });
-            sum
-        };
-        if parallel::worthwhile(indices.len() * 64) {
-            indices.par_iter().map(one).collect()
-        } else {
-            indices.iter().map(one).collect()
-        }
-    }
-
-    /// The sum of squares of every element.
-    fn squares(&self, most_terms: f64) -> Squares {
-        if most_terms > F32_TERMS || self.direct {
-            let squares: Array<f64> = self.products(Map::Square(1.0), false);
-            return Squares {
-                sums: squares.iter().map(|q| round_up(q.sqrt())).collect(),
-                scale: Scale::Rooted,
-            };
-        }
-        let [first, second] = self.largest.map(scale);
-        let maps = [Map::Square(first), Map::Square(second)];
-        Squares {
-            sums: self.products_of(&self.all_images(), maps, true),
-            scale: Scale::Squared(1.0 / (first * second)),
-        }
-    }
-
-    /// Q in f64 of the elements that lost theirs; of those, the ones that `keep` wants, and the
-    /// others of the list.
-    fn found_again(
-        &self,
-        images: &Range<usize>,
-        listed: Vec<(usize, Option<f64>)>,
-        mut keep: impl FnMut(usize, f64) -> bool,
-    ) -> Vec<(usize, f64)> {
-        let lost = listed.iter().filter(|(_, q)| q.is_none());
-        let indices: Vec<usize> = lost.map(|&(index, _)| index).collect();
-        let mut found = self
-            .select(images, &indices, Map::Square(1.0))
-            .into_iter()
-            .map(f64::sqrt);
-        listed
-            .into_iter()
-            .filter_map(|(index, q)| match q {
-                Some(q) => Some((index, q)),
-                None => found.next().filter(|&q| keep(index, q)).map(|q| (index, q)),
-            })
-            .collect()
-    }
-}
-
-/// The power of two that brings a magnitude into [½, 1).
-fn scale(largest: f64) -> f64 {
-    if largest == 0.0 {
-        return 1.0;
-    }
-    let exponent = libm::frexp(largest).1;
-    libm::ldexp(1.0, -exponent)
-}
-
-/// The largest magnitude, infinite where any value is Inf or NaN.
-fn largest(values: &[f64]) -> f64 {
-    /// Magnitudes are ordered as their bits are, NaN beyond all.
-    struct Bits<'a>(&'a [f64]);
-    impl WithSimd for Bits<'_> {
-        type Output = u64;
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, _: S) -> u64 {
-            let bits = self.0.iter().map(|value| value.abs().to_bits());
-            bits.fold(0, u64::max)
-        }
-    }
-    let bits = |values: &[f64]| Arch::new().dispatch(Bits(values));
-    let most = if parallel::worthwhile(values.len() / 4) {
-        values.par_chunks(1 << 14).map(bits).reduce(|| 0, u64::max)
-    } else {
-        bits(values)
-    };
-    let most = f64::from_bits(most);
-    if most.is_finite() {
-        most
-    } else {
-        f64::INFINITY
-    }
-}
-
-/// Values as they are.
-fn same(values: &[f64]) -> Side<'_> {
-    Side {
-        values,
-        map: Map::Same,
     }
 }
 

@@ -3,11 +3,11 @@
 
 use super::jobs::{Piece, pieces};
 use super::lane::Lane;
-use super::lattice::{Lattice, Row};
-use super::map::Side;
-use super::scratch::sized;
+use super::lattice::Row;
+use super::map::Map;
+use super::operands::Product;
+use super::scratch::{Buffered, sized};
 use super::slab::Slabs;
-use super::{Sums, Weights};
 use crate::parallel;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -21,15 +21,8 @@ const SOURCE: usize = 256 << 10;
 /// Positions of one job at least.
 const POSITIONS: usize = 1 << 14;
 
-/// One product: filters times source, summed over (channel, tap).
-pub(crate) struct Narrow<'a> {
-    pub lattice: &'a Lattice,
-    pub sums: Sums,
-    pub source: Side<'a>,
-    pub weights: Weights<'a>,
-    /// Products are exact in f64.
-    pub fused: bool,
-}
+/// The kernel for this product.
+pub(crate) struct Narrow<'a>(pub Product<'a>);
 
 /// The filters of one part.
 struct Packed<T> {
@@ -41,32 +34,22 @@ struct Packed<T> {
 impl Narrow<'_> {
     /// The result, `[N, G·K, plane]`.
     pub fn run<T: Lane>(&self, out: &mut [T]) {
-        let sums = &self.sums;
-        let most = self.lattice.parts.iter().map(|part| part.taps.len()).max();
-        let steps = sums.channels * most.unwrap_or(0);
-        if out.is_empty() || steps == 0 {
+        let Some(small) = self.is_small() else {
+            out.fill(T::default());
             return;
-        }
-        let small = !parallel::worthwhile(out.len() * steps / 8);
-        let slabs = Slabs::new(self.lattice, self.slab_steps(small));
-        let parts: Vec<Packed<T>> = (0..self.lattice.parts.len())
-            .map(|part| self.pack(&slabs, part))
-            .collect();
-        let mut pieces = pieces(
-            out,
-            (sums.filters, sums.plane),
-            sums.groups,
-            0..sums.filters,
-            sums.filters,
-            &slabs.slabs,
-        );
+        };
+        let slabs = Slabs::new(self.0.lattice, self.slab_steps(small));
+        let parts = self.parts(&slabs, self.0.weights.side.map);
+        let mut pieces = self.pieces(out, &slabs);
         let run = |pieces: &mut [Piece<'_, T>]| {
             T::with(|scratch| {
                 Arch::new().dispatch(Work {
-                    narrow: self,
-                    slabs: &slabs,
-                    parts: &parts,
-                    source: sized(&mut scratch.source, sums.channels * slabs.pitch + TILE),
+                    plan: Plan {
+                        product: &self.0,
+                        slabs: &slabs,
+                        parts: &parts,
+                    },
+                    source: sized(&mut scratch.source, self.source_size(&slabs)),
                     pieces,
                 });
             });
@@ -74,19 +57,82 @@ impl Narrow<'_> {
         if small {
             run(&mut pieces);
         } else {
-            let positions = slabs.slabs.iter().map(|slab| slab.result.len()).max();
-            let together = POSITIONS.div_ceil(positions.unwrap_or(1));
-            pieces.par_chunks_mut(together).for_each(run);
+            pieces.par_chunks_mut(together(&slabs)).for_each(run);
         }
+    }
+
+    /// The result and, of the same products scaled by `scales`, the sums of the squares, from one
+    /// reading of the source.
+    pub fn run_with_squares(&self, scales: [f64; 2], out: &mut [f64], squares: &mut [f32]) {
+        let Some(small) = self.is_small() else {
+            out.fill(0.0);
+            squares.fill(0.0);
+            return;
+        };
+        let slabs = Slabs::new(self.0.lattice, self.slab_steps(small));
+        let parts: Vec<Packed<f64>> = self.parts(&slabs, Map::Same);
+        let squared: Vec<Packed<f32>> = self.parts(&slabs, Map::Square(scales[1]));
+        let pieces = self.pieces(out, &slabs).into_iter();
+        let mut pieces: Vec<_> = pieces.zip(self.pieces(squares, &slabs)).collect();
+        let size = self.source_size(&slabs);
+        let run = |pieces: &mut [(Piece<'_, f64>, Piece<'_, f32>)]| {
+            f64::with(|scratch| {
+                f32::with(|other| {
+                    Arch::new().dispatch(Both {
+                        plan: Plan {
+                            product: &self.0,
+                            slabs: &slabs,
+                            parts: &parts,
+                        },
+                        squared: &squared,
+                        scale: scales[0],
+                        source: sized(&mut scratch.source, size),
+                        squares: sized(&mut other.source, size),
+                        pieces,
+                    });
+                });
+            });
+        };
+        if small {
+            run(&mut pieces);
+        } else {
+            pieces.par_chunks_mut(together(&slabs)).for_each(run);
+        }
+    }
+
+    /// Whether one thread is the fastest; `None` where there is nothing to sum.
+    fn is_small(&self) -> Option<bool> {
+        let Product { sums, lattice, .. } = &self.0;
+        let most = lattice.parts.iter().map(|part| part.taps.len()).max();
+        let steps = sums.channels * most.unwrap_or(0);
+        let out = sums.batch * sums.groups * sums.filters * sums.plane;
+        (out > 0 && steps > 0).then(|| !parallel::worthwhile(out * steps / 8))
+    }
+
+    fn pieces<'b, T>(&self, out: &'b mut [T], slabs: &'b Slabs) -> Vec<Piece<'b, T>> {
+        let sums = &self.0.sums;
+        let (all, size) = (0..sums.filters, (sums.filters, sums.plane));
+        pieces(out, size, sums.groups, all, sums.filters, &slabs.slabs)
+    }
+
+    /// Elements of the padded source of a piece, with what the last tile reads beyond it.
+    fn source_size(&self, slabs: &Slabs) -> usize {
+        self.0.sums.channels * slabs.pitch + TILE
+    }
+
+    fn parts<T: Lane>(&self, slabs: &Slabs, map: Map) -> Vec<Packed<T>> {
+        (0..slabs.windows.len())
+            .map(|part| self.pack(slabs, part, map))
+            .collect()
     }
 
     /// Lattice steps per slab.
     fn slab_steps(&self, small: bool) -> usize {
-        let (row, halo) = Slabs::cost(self.lattice);
-        let extent = Slabs::extent(self.lattice);
-        let bytes = (row * self.sums.channels * size_of::<f64>()).max(1);
+        let (row, halo) = Slabs::cost(self.0.lattice);
+        let extent = Slabs::extent(self.0.lattice);
+        let bytes = (row * self.0.sums.channels * size_of::<f64>()).max(1);
         let fits = (SOURCE / bytes).saturating_sub(halo).max(1);
-        let images = self.sums.batch * self.sums.groups;
+        let images = self.0.sums.batch * self.0.sums.groups;
         if small {
             return extent;
         }
@@ -95,18 +141,15 @@ impl Narrow<'_> {
         extent.div_ceil(cuts)
     }
 
-    fn pack<T: Lane>(&self, slabs: &Slabs, part: usize) -> Packed<T> {
-        let (sums, weights) = (&self.sums, &self.weights);
+    fn pack<T: Lane>(&self, slabs: &Slabs, part: usize, map: Map) -> Packed<T> {
+        let Product { sums, weights, .. } = &self.0;
         let mut values = Vec::new();
         for group in 0..sums.groups {
             for channel in 0..sums.channels {
                 for window in &slabs.windows[part] {
                     let at = group * weights.group + channel * weights.channel + window;
                     values.extend((0..sums.filters).map(|filter| {
-                        T::of(
-                            weights.side.map,
-                            weights.side.values[at + filter * weights.filter],
-                        )
+                        T::of(map, weights.side.values[at + filter * weights.filter])
                     }));
                 }
             }
@@ -118,10 +161,22 @@ impl Narrow<'_> {
     }
 }
 
-struct Work<'a, 'b, T> {
-    narrow: &'a Narrow<'a>,
+/// Pieces of one job.
+fn together(slabs: &Slabs) -> usize {
+    let positions = slabs.slabs.iter().map(|slab| slab.result.len()).max();
+    POSITIONS.div_ceil(positions.unwrap_or(1).max(1))
+}
+
+/// What the pieces of one element type share.
+#[derive(Clone, Copy)]
+struct Plan<'a, T> {
+    product: &'a Product<'a>,
     slabs: &'a Slabs,
     parts: &'a [Packed<T>],
+}
+
+struct Work<'a, 'b, T> {
+    plan: Plan<'a, T>,
     source: &'a mut [T],
     pieces: &'a mut [Piece<'b, T>],
 }
@@ -130,51 +185,91 @@ impl<T: Lane> WithSimd for Work<'_, '_, T> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        if T::ALWAYS_FUSED || self.narrow.fused {
-            self.all::<S, true>(simd);
-        } else {
-            self.all::<S, false>(simd);
+        for piece in self.pieces {
+            self.plan.lay_out(piece, self.source);
+            if T::ALWAYS_FUSED || self.plan.product.fused {
+                self.plan.piece::<S, true>(simd, self.source, piece);
+            } else {
+                self.plan.piece::<S, false>(simd, self.source, piece);
+            }
         }
     }
 }
 
-impl<T: Lane> Work<'_, '_, T> {
+/// Values and squares of some pieces.
+struct Both<'a, 'b, 'c> {
+    plan: Plan<'a, f64>,
+    squared: &'a [Packed<f32>],
+    /// Of the source, before it is squared.
+    scale: f64,
+    source: &'a mut [f64],
+    squares: &'a mut [f32],
+    pieces: &'a mut [(Piece<'b, f64>, Piece<'c, f32>)],
+}
+
+impl WithSimd for Both<'_, '_, '_> {
+    type Output = ();
     #[inline(always)]
-    fn all<S: Simd, const FUSED: bool>(self, simd: S) {
-        let Work {
-            narrow,
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Plan { product, slabs, .. } = self.plan;
+        let squared = Plan {
+            product,
             slabs,
-            parts,
-            source,
-            pieces,
-        } = self;
-        let sums = &narrow.sums;
-        let plane: usize = narrow.lattice.source.extents.iter().product();
-        for piece in pieces {
-            let image = sums.channels * plane;
-            let values = &narrow.source.values[piece.image * image..][..image];
-            for (values, target) in values
-                .chunks_exact(plane)
-                .zip(source.chunks_exact_mut(slabs.pitch))
-            {
-                piece.slab.fill(values, narrow.source.map, target);
+            parts: self.squared,
+        };
+        let used = product.sums.channels * slabs.pitch;
+        for (piece, squares) in self.pieces {
+            self.plan.lay_out(piece, self.source);
+            if product.fused {
+                self.plan.piece::<S, true>(simd, self.source, piece);
+            } else {
+                self.plan.piece::<S, false>(simd, self.source, piece);
             }
-            for (part, packed) in parts.iter().enumerate() {
-                let filters = packed.offsets.len() * sums.filters;
-                let group = piece.image % sums.groups;
-                let lines = Lines {
-                    weights: &packed.values[group * filters..(group + 1) * filters],
-                    offsets: &packed.offsets,
-                    source,
-                    rows: &piece.slab.rows[part],
-                    step: narrow.lattice.parts[part].out_step,
-                };
-                match sums.filters {
-                    1 => lines.run::<S, 1, 4, FUSED>(simd, &mut piece.planes),
-                    2 => lines.run::<S, 2, 3, FUSED>(simd, &mut piece.planes),
-                    3 => lines.run::<S, 3, 3, FUSED>(simd, &mut piece.planes),
-                    _ => lines.run::<S, 4, 3, FUSED>(simd, &mut piece.planes),
-                }
+            let source = &self.source[..used];
+            Map::Square(self.scale).copy(source, 1, &mut self.squares[..used]);
+            squared.piece::<S, true>(simd, self.squares, squares);
+        }
+    }
+}
+
+impl<T: Lane> Plan<'_, T> {
+    /// Pads the source of a piece.
+    #[inline(always)]
+    fn lay_out(&self, piece: &Piece<'_, T>, source: &mut [T]) {
+        let Product {
+            lattice,
+            sums,
+            source: side,
+            ..
+        } = self.product;
+        let plane: usize = lattice.source.extents.iter().product();
+        let image = sums.channels * plane;
+        let values = &side.values[piece.image * image..][..image];
+        let targets = source.chunks_exact_mut(self.slabs.pitch);
+        for (values, target) in values.chunks_exact(plane).zip(targets) {
+            piece.slab.fill(values, side.map, target);
+        }
+    }
+
+    #[inline(always)]
+    fn piece<S: Simd, const FUSED: bool>(&self, simd: S, source: &[T], piece: &mut Piece<'_, T>) {
+        let Product { lattice, sums, .. } = self.product;
+        for (part, packed) in self.parts.iter().enumerate() {
+            let filters = packed.offsets.len() * sums.filters;
+            let group = piece.image % sums.groups;
+            let lines = Lines {
+                weights: &packed.values[group * filters..(group + 1) * filters],
+                offsets: &packed.offsets,
+                reach: packed.offsets.iter().max().map_or(0, |most| most + 1),
+                source,
+                rows: &piece.slab.rows[part],
+                step: lattice.parts[part].out_step,
+            };
+            match sums.filters {
+                1 => lines.run::<S, 1, 4, FUSED>(simd, &mut piece.planes),
+                2 => lines.run::<S, 2, 3, FUSED>(simd, &mut piece.planes),
+                3 => lines.run::<S, 3, 3, FUSED>(simd, &mut piece.planes),
+                _ => lines.run::<S, 4, 3, FUSED>(simd, &mut piece.planes),
             }
         }
     }
@@ -185,6 +280,8 @@ struct Lines<'a, T> {
     /// `[step, filter]`.
     weights: &'a [T],
     offsets: &'a [usize],
+    /// All offsets are below this.
+    reach: usize,
     source: &'a [T],
     rows: &'a [Row],
     step: usize,
@@ -197,6 +294,20 @@ impl<T: Lane> Lines<'_, T> {
         simd: S,
         planes: &mut [&mut [T]],
     ) {
+        // One filter is what takes longer to store than to compute.
+        if MR == 1 && self.step == 1 {
+            let lanes = T::lanes::<S>();
+            let len = self.rows.first().map_or(0, |row| row.len);
+            // Where vectors that each lie in one row are full enough.
+            if 3 * len.next_multiple_of(lanes) <= 4 * len {
+                match len.div_ceil(lanes) {
+                    1 => self.by_rows::<S, 4, 1, FUSED>(simd, planes[0]),
+                    2 => self.by_rows::<S, 2, 2, FUSED>(simd, planes[0]),
+                    _ => self.by_rows::<S, 1, 4, FUSED>(simd, planes[0]),
+                }
+                return;
+            }
+        }
         let mut cursor = Cursor { row: 0, column: 0 };
         let mut tile = [T::default(); TILE];
         let lanes = T::lanes::<S>();
@@ -208,6 +319,56 @@ impl<T: Lane> Lines<'_, T> {
                 self.chain::<S, MR, NV, FUSED>(simd, at, &mut tile);
             }
             self.store::<MR>((at, row, vectors * lanes), &tile, planes);
+        }
+    }
+
+    /// One filter on `ROWS` rows × `NV` vectors at a time, stored where they belong.
+    #[inline(always)]
+    fn by_rows<S: Simd, const ROWS: usize, const NV: usize, const FUSED: bool>(
+        &self,
+        simd: S,
+        plane: &mut [T],
+    ) {
+        let lanes = T::lanes::<S>();
+        let (width, reach) = (NV * lanes, self.reach);
+        for rows in self.rows.chunks(ROWS) {
+            let len = rows[0].len;
+            for start in (0..len).step_by(width) {
+                let mut seen = [&self.source[..0]; ROWS];
+                for (r, seen) in seen.iter_mut().enumerate() {
+                    // Rows beyond the last repeat it.
+                    let at = rows[r.min(rows.len() - 1)].at + start;
+                    *seen = &self.source[at..at + reach + width];
+                }
+                let mut sums = [[T::splat(simd, T::default()); NV]; ROWS];
+                for (&weight, &offset) in self.weights.iter().zip(self.offsets) {
+                    // One check for all vectors.
+                    if offset >= reach {
+                        break;
+                    }
+                    let weight = T::splat(simd, weight);
+                    for (sums, seen) in sums.iter_mut().zip(&seen) {
+                        let seen = T::vectors::<S>(&seen[offset..offset + width]);
+                        for (sum, &seen) in sums.iter_mut().zip(seen) {
+                            *sum = if FUSED {
+                                T::fused(simd, weight, seen, *sum)
+                            } else {
+                                T::separate(simd, weight, seen, *sum)
+                            };
+                        }
+                    }
+                }
+                for (sums, row) in sums.iter().zip(rows) {
+                    let out = &mut plane[row.out + start..row.out + len];
+                    for (&sum, out) in sums.iter().zip(out.chunks_mut(lanes)) {
+                        if out.len() == lanes {
+                            T::vectors_mut::<S>(out)[0] = sum;
+                        } else {
+                            T::store_part(simd, out, sum);
+                        }
+                    }
+                }
+            }
         }
     }
 

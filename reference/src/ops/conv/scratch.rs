@@ -19,25 +19,41 @@ pub(crate) struct Scratch<T> {
     pub bases: Vec<usize>,
 }
 
-/// Bytes of a buffer that are kept.
+/// Buffers that the jobs of one pass read; what they hold from the pass before means nothing.
+#[derive(Default)]
+pub(crate) struct Common<T> {
+    /// Padded sources.
+    pub source: Vec<T>,
+    /// Filters in the order of the tiles.
+    pub filters: Vec<T>,
+}
+
+/// Bytes of a job's buffer that are kept.
 const KEPT: usize = 2 << 20;
+/// Bytes of a pass's buffer that are kept.
+const KEPT_IN_COMMON: usize = 16 << 20;
 
 impl<T> Scratch<T> {
     /// Lets go of what is too large to keep.
     fn trim(&mut self) {
-        for buffer in [
-            &mut self.source,
-            &mut self.other,
-            &mut self.packed,
-            &mut self.sums,
-        ] {
-            if buffer.capacity() * size_of::<T>() > KEPT {
-                *buffer = Vec::new();
-            }
-        }
-        if self.bases.capacity() * size_of::<usize>() > KEPT {
-            self.bases = Vec::new();
-        }
+        trim(&mut self.source, KEPT);
+        trim(&mut self.other, KEPT);
+        trim(&mut self.packed, KEPT);
+        trim(&mut self.sums, KEPT);
+        trim(&mut self.bases, KEPT);
+    }
+}
+
+impl<T> Common<T> {
+    fn trim(&mut self) {
+        trim(&mut self.source, KEPT_IN_COMMON);
+        trim(&mut self.filters, KEPT_IN_COMMON);
+    }
+}
+
+fn trim<T>(buffer: &mut Vec<T>, kept: usize) {
+    if buffer.capacity() * size_of::<T>() > kept {
+        *buffer = Vec::new();
     }
 }
 
@@ -53,6 +69,8 @@ pub(crate) fn sized<T: Lane>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
 pub(crate) trait Buffered: Sized + 'static {
     /// Calls `job` with the thread's buffers. Jobs do not nest.
     fn with<R>(job: impl FnOnce(&mut Scratch<Self>) -> R) -> R;
+    /// Calls `pass` with the thread's buffers for what its jobs share.
+    fn with_common<R>(pass: impl FnOnce(&mut Common<Self>) -> R) -> R;
 }
 
 macro_rules! buffered {
@@ -67,6 +85,16 @@ macro_rules! buffered {
                 let result = job(&mut scratch);
                 scratch.trim();
                 SCRATCH.set(scratch);
+                result
+            }
+            fn with_common<R>(pass: impl FnOnce(&mut Common<Self>) -> R) -> R {
+                thread_local! {
+                    static COMMON: RefCell<Common<$type>> = RefCell::default();
+                }
+                let mut common = COMMON.take();
+                let result = pass(&mut common);
+                common.trim();
+                COMMON.set(common);
                 result
             }
         }

@@ -30,6 +30,8 @@ pub(crate) struct Strip<'a, T> {
     pub bases: &'a [usize],
     /// `[column, lane]`.
     pub out: &'a mut [T],
+    /// Elements of `out` from one column to the next.
+    pub pitch: usize,
     pub chain: Chain,
     /// Products are exact in f64, so that a fused step gives the same bits as two.
     pub fused: bool,
@@ -126,14 +128,14 @@ impl<T: Lane> WithSimd for Strip<'_, T> {
 
 impl<T: Lane> Strip<'_, T> {
     /// 32 registers hold 24 sums, the vectors of a step and a broadcast; 16 hold 12. Eight sums
-    /// are what it takes to hide the latency of a step.
+    /// are what it takes to hide the latency of a step, if two can start at once.
     #[inline(always)]
     fn with_step<S: Simd, const FUSED: bool>(self, simd: S) {
         if S::REGISTER_COUNT >= 32 {
             match self.vectors {
                 4 => self.columns::<S, 4, 6, FUSED>(simd),
                 2 => self.columns::<S, 2, 8, FUSED>(simd),
-                _ => self.columns::<S, 1, 8, FUSED>(simd),
+                _ => self.columns::<S, 1, 12, FUSED>(simd),
             }
         } else {
             match self.vectors {
@@ -145,9 +147,8 @@ impl<T: Lane> Strip<'_, T> {
 
     #[inline(always)]
     fn columns<S: Simd, const NV: usize, const P: usize, const FUSED: bool>(mut self, simd: S) {
-        let width = NV * T::lanes::<S>();
         let out = std::mem::take(&mut self.out);
-        for (bases, out) in self.bases.chunks(P).zip(out.chunks_mut(P * width)) {
+        for (bases, out) in self.bases.chunks(P).zip(out.chunks_mut(P * self.pitch)) {
             // Columns beyond the last repeat it.
             let bases: [usize; P] = std::array::from_fn(|p| bases[p.min(bases.len() - 1)]);
             self.tile::<S, NV, P, FUSED>(simd, &bases, out);
@@ -167,8 +168,8 @@ impl<T: Lane> Strip<'_, T> {
         let zero = T::splat(simd, T::default());
         let mut sums = [[zero; NV]; P];
         if self.chain == Chain::Continued {
-            for (sums, out) in sums.iter_mut().zip(out.chunks_exact(width)) {
-                sums.copy_from_slice(T::vectors::<S>(out));
+            for (sums, out) in sums.iter_mut().zip(out.chunks(self.pitch)) {
+                sums.copy_from_slice(T::vectors::<S>(&out[..width]));
             }
         }
         let steps = T::vectors::<S>(self.packed).chunks_exact(NV);
@@ -189,8 +190,8 @@ impl<T: Lane> Strip<'_, T> {
                 }
             }
         }
-        for (sums, out) in sums.iter().zip(out.chunks_exact_mut(width)) {
-            let out = T::vectors_mut::<S>(out);
+        for (sums, out) in sums.iter().zip(out.chunks_mut(self.pitch)) {
+            let out = T::vectors_mut::<S>(&mut out[..width]);
             for (out, &sum) in out.iter_mut().zip(sums) {
                 *out = if self.chain == Chain::Added {
                     T::sum(simd, *out, sum)

@@ -4,16 +4,14 @@
 //! The order is a fixed tree: the terms of a chunk (see [`Chunks`]) in one chain over (image,
 //! position) ascending; the sums of the chunks in ascending order.
 
-use super::Sums;
 use super::chunks::Chunks;
 use super::lane::Lane;
-use super::lattice::Lattice;
-use super::map::Side;
-use super::pack::{gather, gather_mapped};
+use super::operands::{Gradient, Sums};
+use super::pack::{Rows, gather, gather_mapped, runs};
 use super::scratch::{Scratch, sized};
 use super::slab::Slab;
 use super::tile::{Block, Chain, Lanes, Strip, blocks};
-use crate::parallel;
+use crate::parallel::{self, vectorised};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -24,16 +22,8 @@ const LEAST: usize = 8;
 /// Bytes of sums of one job.
 const RESULT: usize = 1 << 20;
 
-/// dw = dy · x over batch and positions.
-pub(crate) struct Wgrad<'a> {
-    /// That of fprop.
-    pub lattice: &'a Lattice,
-    pub sums: Sums,
-    pub dy: Side<'a>,
-    pub x: Side<'a>,
-    /// Products are exact in f64.
-    pub fused: bool,
-}
+/// The kernel for this gradient.
+pub(crate) struct Wgrad<'a>(pub Gradient<'a>);
 
 /// What stands in the lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +37,35 @@ struct Job<'a, T> {
     group: usize,
     filters: Range<usize>,
     channels: Range<usize>,
-    /// Per filter, `[channel, tap]`.
-    dw: Vec<&'a mut [T]>,
+    dw: Target<'a, T>,
+}
+
+/// The elements of dw that a job computes.
+enum Target<'a, T> {
+    /// Per filter, `[channel, tap]` of some channels.
+    Rows(Vec<&'a mut [T]>),
+    /// `[filter, channel]` of all channels, in whole vectors: tiles write them themselves.
+    Whole(&'a mut [T]),
+}
+
+/// How the work is divided.
+#[derive(Clone, Copy, Debug)]
+struct Division {
+    in_lanes: InLanes,
+    machine: Lanes,
+    /// Filters and channels of one job.
+    filters: usize,
+    channels: usize,
+    /// Tiles can write whole vectors of channels.
+    whole: bool,
+}
+
+/// The operands of one chunk as its tiles read them, but for the packed lanes.
+struct Columns {
+    /// What each step sees from a column's start on.
+    offsets: Vec<usize>,
+    /// Where each column starts.
+    bases: Vec<usize>,
 }
 
 impl Wgrad<'_> {
@@ -59,22 +76,18 @@ impl Wgrad<'_> {
 
     /// dw `[G·K, C, R…]`.
     pub fn run<T: Lane>(&self, dw: &mut [T]) {
-        let sums = &self.sums;
-        let taps = self.lattice.parts[0].taps.len();
+        let Gradient { sums, lattice, .. } = &self.0;
+        let taps = lattice.parts[0].taps.len();
         if dw.is_empty() || taps == 0 || sums.plane == 0 {
+            dw.fill(T::default());
             return;
         }
-        let chunks = Chunks::new(self.lattice, sums.batch, sums.plane, CHUNK);
-        let in_lanes = if taps == 1 && sums.channels >= LEAST {
-            InLanes::Channels
-        } else {
-            InLanes::Filters
-        };
-        let machine = Lanes::of::<T>();
+        let chunks = Chunks::new(lattice, sums.batch, sums.plane, CHUNK);
         let small = !parallel::worthwhile(dw.len() * sums.batch * sums.plane / 8);
-        let jobs = self.jobs(dw, taps, machine.lanes * machine.vectors, in_lanes, small);
+        let division = self.division::<T>(taps, small);
+        let jobs = self.jobs(dw, taps, division);
         let run = |job: Job<'_, T>| {
-            T::with(|scratch| self.job(&chunks, machine, in_lanes, scratch, job));
+            T::with(|scratch| self.job(&chunks, division, scratch, job));
         };
         if small {
             jobs.into_iter().for_each(run);
@@ -84,66 +97,82 @@ impl Wgrad<'_> {
     }
 
     /// Enough jobs for every thread; each lays out its own filters and channels anew, so not more.
-    fn jobs<'b, T>(
-        &self,
-        dw: &'b mut [T],
-        taps: usize,
-        widest: usize,
-        in_lanes: InLanes,
-        small: bool,
-    ) -> Vec<Job<'b, T>> {
-        let sums = &self.sums;
-        let bytes = sums.filters * sums.channels * taps * size_of::<T>();
+    fn division<T: Lane>(&self, taps: usize, small: bool) -> Division {
+        let sums = &self.0.sums;
+        let machine = Lanes::of::<T>();
+        let widest = machine.lanes * machine.vectors;
         let threads = if small {
             1
         } else {
             rayon::current_num_threads()
         };
-        let wanted = (2 * threads)
-            .div_ceil(sums.groups)
-            .max(bytes.div_ceil(RESULT));
-        let wanted = if small {
-            bytes.div_ceil(RESULT)
-        } else {
-            wanted
-        };
-        let (lanes, others) = match in_lanes {
-            InLanes::Filters => (sums.filters, sums.channels),
-            InLanes::Channels => (sums.channels, sums.filters),
-        };
-        let lane_runs = lanes.div_ceil(widest).min(wanted);
-        let lane_step = lanes.div_ceil(lane_runs).next_multiple_of(widest);
-        let other_runs = wanted.div_ceil(lanes.div_ceil(lane_step)).min(others);
-        let other_step = others.div_ceil(other_runs);
-        let (filter_step, channel_step) = match in_lanes {
-            InLanes::Filters => (lane_step, other_step),
-            InLanes::Channels => (other_step, lane_step),
-        };
+        let wanted = if small { 1 } else { 2 * threads }.div_ceil(sums.groups);
+        if taps == 1 && sums.channels >= LEAST {
+            // Channels are packed anew by every job, but filters only copied: many of these.
+            let filters = sums.filters.div_ceil(wanted).max(widest).min(sums.filters);
+            let runs = wanted.div_ceil(sums.filters.div_ceil(filters));
+            let whole = runs == 1 && sums.channels.is_multiple_of(machine.lanes);
+            let bytes = filters * sums.channels * size_of::<T>();
+            let runs = if whole {
+                1
+            } else {
+                runs.max(bytes.div_ceil(RESULT))
+            };
+            return Division {
+                in_lanes: InLanes::Channels,
+                machine,
+                filters,
+                channels: sums.channels.div_ceil(runs).next_multiple_of(widest),
+                whole,
+            };
+        }
+        let bytes = sums.filters * sums.channels * taps * size_of::<T>();
+        let wanted = wanted.max(bytes.div_ceil(RESULT));
+        let runs = sums.filters.div_ceil(widest).min(wanted);
+        let filters = sums.filters.div_ceil(runs).next_multiple_of(widest);
+        let runs = wanted
+            .div_ceil(sums.filters.div_ceil(filters))
+            .min(sums.channels);
+        Division {
+            in_lanes: InLanes::Filters,
+            machine,
+            filters,
+            channels: sums.channels.div_ceil(runs),
+            whole: false,
+        }
+    }
+
+    fn jobs<'b, T>(&self, dw: &'b mut [T], taps: usize, division: Division) -> Vec<Job<'b, T>> {
+        let sums = &self.0.sums;
+        let row = sums.channels * taps;
         let mut jobs: Vec<Job<'b, T>> = Vec::new();
-        for (group, dw) in dw
-            .chunks_exact_mut(sums.filters * sums.channels * taps)
-            .enumerate()
-        {
-            for (run, dw) in dw
-                .chunks_mut(filter_step * sums.channels * taps)
-                .enumerate()
-            {
-                let first = jobs.len();
-                let from = run * filter_step;
-                let filters = from..(from + filter_step).min(sums.filters);
-                jobs.extend((0..sums.channels).step_by(channel_step).map(|from| Job {
+        for (group, dw) in dw.chunks_exact_mut(sums.filters * row).enumerate() {
+            for (run, dw) in dw.chunks_mut(division.filters * row).enumerate() {
+                let from = run * division.filters;
+                let filters = from..from + dw.len() / row;
+                if division.whole {
+                    jobs.push(Job {
+                        group,
+                        filters,
+                        channels: 0..sums.channels,
+                        dw: Target::Whole(dw),
+                    });
+                    continue;
+                }
+                let starts = (0..sums.channels).step_by(division.channels);
+                let mut rows: Vec<Vec<&mut [T]>> = starts.clone().map(|_| Vec::new()).collect();
+                for row in dw.chunks_exact_mut(row) {
+                    let runs = row.chunks_mut(division.channels * taps);
+                    rows.iter_mut()
+                        .zip(runs)
+                        .for_each(|(rows, own)| rows.push(own));
+                }
+                jobs.extend(starts.zip(rows).map(|(from, rows)| Job {
                     group,
                     filters: filters.clone(),
-                    channels: from..(from + channel_step).min(sums.channels),
-                    dw: Vec::with_capacity(filters.len()),
+                    channels: from..(from + division.channels).min(sums.channels),
+                    dw: Target::Rows(rows),
                 }));
-                for row in dw.chunks_exact_mut(sums.channels * taps) {
-                    let runs = row.chunks_mut(channel_step * taps);
-                    jobs[first..]
-                        .iter_mut()
-                        .zip(runs)
-                        .for_each(|(job, own)| job.dw.push(own));
-                }
             }
         }
         jobs
@@ -152,83 +181,96 @@ impl Wgrad<'_> {
     fn job<T: Lane>(
         &self,
         chunks: &Chunks,
-        machine: Lanes,
-        in_lanes: InLanes,
+        division: Division,
         scratch: &mut Scratch<T>,
-        job: Job<'_, T>,
+        mut job: Job<'_, T>,
     ) {
-        let shifts = &chunks.slabs.shifts[0];
-        let lanes = match in_lanes {
-            InLanes::Filters => job.filters.len(),
-            InLanes::Channels => job.channels.len(),
+        let taps = chunks.slabs.shifts[0].len();
+        let (lanes, columns) = match division.in_lanes {
+            InLanes::Filters => (job.filters.len(), job.channels.len() * taps),
+            InLanes::Channels => (job.channels.len(), job.filters.len()),
         };
-        let blocks = blocks(lanes, machine);
+        let blocks = blocks(lanes, division.machine);
         let width: usize = blocks.iter().map(|block| block.width).sum();
-        let columns = match in_lanes {
-            InLanes::Filters => job.channels.len() * shifts.len(),
-            InLanes::Channels => job.filters.len(),
-        };
         let mut sums = std::mem::take(&mut scratch.sums);
-        let all_sums = sized(&mut sums, width * columns);
         for (index, (images, slab)) in chunks.iter().enumerate() {
             self.pad(chunks, &images, slab, &job, &mut scratch.source);
-            let image = job.channels.len() * chunks.slabs.pitch;
-            // Where each step of the chunk finds x.
-            let seen: Vec<usize> = (0..images.len())
-                .flat_map(|i| {
-                    let rows = slab.rows[0].iter();
-                    rows.flat_map(move |row| (0..row.len).map(move |j| i * image + row.at + j))
-                })
-                .collect();
+            let seen = steps_of(chunks, &images, slab, job.channels.len());
             sized(&mut scratch.packed, width * seen.len());
-            let (offsets, bases): (Vec<usize>, Vec<usize>) = match in_lanes {
-                InLanes::Filters => {
-                    self.filters(&images, slab, &blocks, &job, &mut scratch.packed);
-                    let channel = |c: usize| {
-                        shifts
-                            .iter()
-                            .map(move |shift| c * chunks.slabs.pitch + shift)
-                    };
-                    (seen, (0..job.channels.len()).flat_map(channel).collect())
-                }
+            let columns_of = match division.in_lanes {
+                InLanes::Filters => self.filters_in_lanes(
+                    (chunks, &images, slab),
+                    &blocks,
+                    &job,
+                    seen,
+                    &mut scratch.packed,
+                ),
                 InLanes::Channels => {
-                    let steps = seen.len();
-                    let x = (&seen[..], shifts[0], chunks.slabs.pitch);
-                    self.channels(&images, slab, &blocks, &job, x, scratch);
-                    (
-                        (0..steps).collect(),
-                        (0..columns).map(|f| f * steps).collect(),
-                    )
+                    self.channels_in_lanes((chunks, &images, slab), &blocks, &job, &seen, scratch)
                 }
             };
-            let steps = offsets.len();
-            let mut rest = &mut all_sums[..];
-            for block in &blocks {
-                let (own, others) = rest.split_at_mut(block.width * columns);
-                rest = others;
-                Strip {
-                    packed: &scratch.packed[block.start * steps..][..block.width * steps],
-                    vectors: block.vectors,
-                    offsets: &offsets,
-                    reach: offsets.last().map_or(0, |last| last + 1),
-                    source: match in_lanes {
-                        InLanes::Filters => &scratch.source,
-                        InLanes::Channels => &scratch.other,
-                    },
-                    bases: &bases,
-                    out: own,
-                    chain: if index == 0 {
-                        Chain::Fresh
-                    } else {
-                        Chain::Added
-                    },
-                    fused: self.fused,
-                }
-                .run();
-            }
+            let source = match division.in_lanes {
+                InLanes::Filters => &scratch.source,
+                InLanes::Channels => &scratch.other,
+            };
+            let (out, layout): (&mut [T], _) = match &mut job.dw {
+                Target::Whole(dw) => (dw, Some(width)),
+                Target::Rows(_) => (sized(&mut sums, width * columns), None),
+            };
+            let chain = if index == 0 {
+                Chain::Fresh
+            } else {
+                Chain::Added
+            };
+            self.strips(
+                &blocks,
+                (&scratch.packed, source),
+                &columns_of,
+                (out, layout),
+                chain,
+            );
         }
-        write(&blocks, all_sums, columns, in_lanes, job.dw);
+        if let Target::Rows(dw) = job.dw {
+            write(&blocks, &sums, columns, division.in_lanes, dw);
+        }
         scratch.sums = sums;
+    }
+
+    /// The sums of one chunk. `layout`: elements from one column to the next, if all blocks lie side
+    /// by side; else `[block, column, lane]`.
+    fn strips<T: Lane>(
+        &self,
+        blocks: &[Block],
+        (packed, source): (&[T], &[T]),
+        columns: &Columns,
+        (out, layout): (&mut [T], Option<usize>),
+        chain: Chain,
+    ) {
+        let steps = columns.offsets.len();
+        for block in blocks {
+            // A tile writes as many columns as its slice has room for.
+            let count = columns.bases.len();
+            let (own, pitch) = match layout {
+                Some(pitch) => (&mut out[block.start..], pitch),
+                None => {
+                    let own = &mut out[block.start * count..][..block.width * count];
+                    (own, block.width)
+                }
+            };
+            Strip {
+                packed: &packed[block.start * steps..][..block.width * steps],
+                vectors: block.vectors,
+                offsets: &columns.offsets,
+                reach: columns.offsets.last().map_or(0, |last| last + 1),
+                source,
+                bases: &columns.bases,
+                out: own,
+                pitch,
+                chain,
+                fused: self.0.fused,
+            }
+            .run();
+        }
     }
 
     /// x of the job's channels, `[image, channel, pitch]`.
@@ -240,75 +282,106 @@ impl Wgrad<'_> {
         job: &Job<'_, T>,
         target: &mut Vec<T>,
     ) {
-        let plane: usize = self.lattice.source.extents.iter().product();
+        let Gradient {
+            sums, lattice, x, ..
+        } = &self.0;
+        let plane: usize = lattice.source.extents.iter().product();
         let pitch = chunks.slabs.pitch;
-        let target = sized(target, images.len() * job.channels.len() * pitch);
         let count = job.channels.len();
+        let target = sized(target, images.len() * count * pitch);
         for (image, target) in images
             .clone()
             .zip(target.chunks_exact_mut((count * pitch).max(1)))
         {
-            let first = (image * self.sums.groups + job.group) * self.sums.channels;
-            let values = &self.x.values[(first + job.channels.start) * plane..][..count * plane];
-            slab.fill_all(values, plane, self.x.map, target);
+            let first = (image * sums.groups + job.group) * sums.channels;
+            let values = &x.values[(first + job.channels.start) * plane..][..count * plane];
+            slab.fill_all(values, plane, x.map, target);
         }
     }
 
-    /// Packs dy for filters in the lanes.
-    fn filters<T: Lane>(
+    /// Packs dy.
+    fn filters_in_lanes<T: Lane>(
         &self,
-        images: &Range<usize>,
-        slab: &Slab,
+        (chunks, images, slab): (&Chunks, &Range<usize>, &Slab),
         blocks: &[Block],
         job: &Job<'_, T>,
+        seen: Vec<usize>,
         packed: &mut [T],
-    ) {
-        let sums = &self.sums;
+    ) -> Columns {
+        let Gradient { sums, dy, .. } = &self.0;
         let image = sums.groups * sums.filters * sums.plane;
-        let columns: Vec<usize> = images
+        let runs: Vec<Range<usize>> = images
             .clone()
-            .flat_map(|i| {
-                slab.result
-                    .clone()
-                    .map(move |position| i * image + position)
-            })
+            .map(|i| i * image + slab.result.start..i * image + slab.result.end)
             .collect();
-        let first = job.group * sums.filters + job.filters.start;
+        let rows = Rows {
+            start: (job.group * sums.filters + job.filters.start) * sums.plane,
+            stride: sums.plane,
+        };
         for block in blocks {
-            let target = &mut packed[block.start * columns.len()..][..block.width * columns.len()];
-            let base = |lane: usize| (first + lane) * sums.plane;
-            gather_mapped(block, self.dy, base, &columns, target);
+            let target = &mut packed[block.start * seen.len()..][..block.width * seen.len()];
+            gather_mapped(block, *dy, rows, &runs, target);
+        }
+        let shifts = &chunks.slabs.shifts[0];
+        let channel = |c: usize| {
+            let start = c * chunks.slabs.pitch;
+            shifts.iter().map(move |shift| start + shift)
+        };
+        Columns {
+            offsets: seen,
+            bases: (0..job.channels.len()).flat_map(channel).collect(),
         }
     }
 
-    /// Packs x for channels in the lanes, and lays out dy of the job's filters.
-    fn channels<T: Lane>(
+    /// Packs x, and lays out dy of the job's filters.
+    fn channels_in_lanes<T: Lane>(
         &self,
-        images: &Range<usize>,
-        slab: &Slab,
+        (chunks, images, slab): (&Chunks, &Range<usize>, &Slab),
         blocks: &[Block],
         job: &Job<'_, T>,
-        (seen, shift, pitch): (&[usize], usize, usize),
+        seen: &[usize],
         scratch: &mut Scratch<T>,
-    ) {
+    ) -> Columns {
+        let Gradient { sums, dy, .. } = &self.0;
+        let rows = Rows {
+            start: chunks.slabs.shifts[0][0],
+            stride: chunks.slabs.pitch,
+        };
+        let runs = runs(seen.iter().copied());
+        let source = &scratch.source;
         for block in blocks {
             let target =
                 &mut scratch.packed[block.start * seen.len()..][..block.width * seen.len()];
-            let base = |lane: usize| lane * pitch + shift;
-            gather(block, &scratch.source, |value| value, base, seen, target);
+            vectorised(|| gather(block, source, |value| value, rows, &runs, target));
         }
-        let sums = &self.sums;
-        let dy = sized(&mut scratch.other, job.filters.len() * seen.len());
-        let runs = dy.chunks_exact_mut(slab.result.len());
-        let rows = job.filters.clone().flat_map(|filter| {
+        let positions = slab.result.len();
+        let targets = sized(&mut scratch.other, job.filters.len() * seen.len());
+        let places = job.filters.clone().flat_map(|filter| {
             let row = move |image: usize| (image * sums.groups + job.group) * sums.filters + filter;
             images.clone().map(row)
         });
-        for (row, target) in rows.zip(runs) {
-            let values = &self.dy.values[row * sums.plane..][slab.result.clone()];
-            self.dy.map.copy(values, 1, target);
+        vectorised(|| {
+            for (row, target) in places.zip(targets.chunks_exact_mut(positions)) {
+                let values = &dy.values[row * sums.plane..][slab.result.clone()];
+                dy.map.copy(values, 1, target);
+            }
+        });
+        Columns {
+            offsets: (0..seen.len()).collect(),
+            bases: (0..job.filters.len()).map(|f| f * seen.len()).collect(),
         }
     }
+}
+
+/// Where each step of a chunk finds x in `[image, channel, pitch]`.
+fn steps_of(chunks: &Chunks, images: &Range<usize>, slab: &Slab, channels: usize) -> Vec<usize> {
+    let image = channels * chunks.slabs.pitch;
+    (0..images.len())
+        .flat_map(|i| {
+            let rows = slab.rows[0].iter();
+            rows.flat_map(move |row| (0..row.len).map(move |j| i * image + row.at + j))
+        })
+        .collect()
 }
 
 /// From `[block, column, lane]` to dw.
