@@ -85,7 +85,7 @@ pub fn failure_text(journal: &Journal, end: &CaseEnd) -> String {
     line(
         &mut out,
         "reproduce",
-        &reproduction(journal, &UnitKey::of_end(end)),
+        &reproduction(journal, &UnitKey::of_end(end), Some(end)),
     );
     if let Some(shrunk) = end.shrunk.as_ref().filter(|id| **id != end.case) {
         line(&mut out, "shrunk to", shrunk);
@@ -114,8 +114,9 @@ pub fn headline(end: &CaseEnd) -> String {
     }
 }
 
-/// The command that runs this unit again. It uses the installed name, and quotes for a shell.
-pub fn reproduction(journal: &Journal, key: &UnitKey) -> String {
+/// The command that runs this unit again, as its last attempt ended if one did. It uses the
+/// installed name, and quotes for a shell.
+pub fn reproduction(journal: &Journal, key: &UnitKey, end: Option<&CaseEnd>) -> String {
     let mut command = "dnn-assay run".to_owned();
     if let Some(plugin) = journal.plugin(key.plugin) {
         let _ = write!(command, " {}", plugin_argument(plugin));
@@ -137,7 +138,7 @@ pub fn reproduction(journal: &Journal, key: &UnitKey) -> String {
         for argument in &steering {
             let _ = write!(command, " {}", quoted(argument));
         }
-        for (name, [low, high]) in ranges(journal, key) {
+        for (name, [low, high]) in end.into_iter().flat_map(|end| &end.ranges) {
             let _ = write!(
                 command,
                 " --range {}",
@@ -148,28 +149,12 @@ pub fn reproduction(journal: &Journal, key: &UnitKey) -> String {
         let is_said = steering
             .iter()
             .any(|argument| argument.starts_with("--sample"));
-        if let Some(random) = sampled(journal, key).filter(|_| !is_said) {
-            let _ = write!(command, " --sample {random}");
+        let sampled = end.and_then(|end| end.sampled.as_ref());
+        if let Some(sampled) = sampled.filter(|_| !is_said) {
+            let _ = write!(command, " --sample {}", sampled.random);
         }
     }
     command
-}
-
-/// Ranges of inputs that a unit's suite gives.
-fn ranges<'j>(
-    journal: &'j Journal,
-    key: &UnitKey,
-) -> impl Iterator<Item = (&'j String, &'j [f64; 2])> {
-    let mut ends = journal.ends.iter().rev();
-    let end = ends.find(|end| UnitKey::of_end(end) == *key);
-    end.into_iter().flat_map(|end| &end.ranges)
-}
-
-/// Draws at random of a unit that was judged by samples.
-fn sampled(journal: &Journal, key: &UnitKey) -> Option<u64> {
-    let mut ends = journal.ends.iter().rev();
-    let end = ends.find(|end| UnitKey::of_end(end) == *key)?;
-    end.sampled.as_ref().map(|sampled| sampled.random)
 }
 
 /// The plugin as the command line takes it: the built-in one has no path that is worth keeping.

@@ -227,7 +227,7 @@ fn message(unit: &Unit<'_>) -> String {
 /// The stories of all attempts, last first: the last is the outcome.
 fn story(journal: &Journal, unit: &Unit<'_>) -> String {
     if unit.attempts.is_empty() {
-        let again = reproduction(journal, &unit.key);
+        let again = reproduction(journal, &unit.key, None);
         return format!("{}\nreproduce      {again}\n", message(unit));
     }
     let stories: Vec<String> = unit

@@ -35,7 +35,10 @@ pub fn next_commands(journal: &Journal, units: &[Unit<'_>], summary: &Summary) -
     if let Some(unit) = failed {
         let case = quoted(&unit.key.case);
         return [
-            commented(&reproduction(journal, &unit.key), "this case alone"),
+            commented(
+                &reproduction(journal, &unit.key, unit.attempts.last().copied()),
+                "this case alone",
+            ),
             commented(
                 &format!("dnn-assay explain {case}"),
                 "its graph and its bound",

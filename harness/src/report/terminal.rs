@@ -297,7 +297,7 @@ fn failure_lines(out: &mut String, journal: &Journal, units: &[Unit<'_>]) {
         None => {
             let _ = writeln!(out, "{}", BAD.paint("first missing case"));
             let _ = writeln!(out, "  {}", one_line(&first.key.case));
-            let _ = writeln!(out, "  {}", reproduction(journal, &first.key));
+            let _ = writeln!(out, "  {}", reproduction(journal, &first.key, None));
         }
     }
     if failed.len() > 1 {

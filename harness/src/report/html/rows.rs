@@ -184,7 +184,7 @@ fn story(journal: &Journal, unit: &Unit<'_>) -> Option<(Value, usize)> {
         });
     let story = Story {
         text: failure_text(journal, end),
-        again: clean(&reproduction(journal, &unit.key)),
+        again: clean(&reproduction(journal, &unit.key, Some(end))),
         waiver: if is_failure(&unit.verdict) {
             clean(&waiver(journal, end))
         } else {
