@@ -186,6 +186,7 @@ fn note_gate(args: &RunArgs, context: &Context, staged: bool) -> Result<(), Erro
     let whole = whole && context.judges();
     let mut remarks = context.gate.remarks(whole, staged);
     remarks.extend(context.rules.overrides.remarks(whole));
+    remarks.extend(context.knobs.remarks(&context.options.knobs));
     for remark in remarks {
         context.infra(InfraKind::Configuration, remark)?;
     }
@@ -245,6 +246,7 @@ pub(super) fn context(args: &RunArgs, options: RunOptions) -> Result<Context, Er
         gate: Gate::default(),
         dumper: None,
         shrinker: None,
+        knobs: run::DeclaredKnobs::default(),
         stop: Stop::new(limits.budget, limits.max_fails, on_interrupt()),
         options,
         rules,

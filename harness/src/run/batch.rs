@@ -92,6 +92,7 @@ pub fn run_batch(batch: &Batch) -> Result<Journal, BatchError> {
         gate: crate::gate::Gate::default(),
         dumper: None,
         shrinker: None,
+        knobs: super::DeclaredKnobs::default(),
     };
     let criterion = format!("{:?}", args.criterion).to_lowercase();
     let start = run_start(

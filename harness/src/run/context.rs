@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
+use super::knobs::DeclaredKnobs;
 use super::options::RunOptions;
 use super::stop::Stop;
 use crate::cli::args::FailOn;
@@ -32,6 +33,8 @@ pub struct Context {
     pub dumper: Option<Dumper>,
     /// Makes failing cases smaller.
     pub shrinker: Option<Shrinker>,
+    /// Knobs that engines declare, to tell a setting that none of them knows.
+    pub knobs: DeclaredKnobs,
 }
 
 /// The journal, and the line that people watch while it grows.

@@ -5,6 +5,7 @@ mod context;
 mod device;
 mod floor;
 mod interrupt;
+mod knobs;
 mod memory;
 mod options;
 mod prepared;
@@ -25,6 +26,7 @@ pub use batch::{Batch, BatchError, Expectation, is_taken, missing_device, run_ba
 pub use context::{Context, Log};
 pub use device::device_of;
 pub use interrupt::on_interrupt;
+pub use knobs::DeclaredKnobs;
 pub use memory::{MemoryDecision, decide as decide_memory, device_present, mock_library};
 pub use options::{OptionError, RunOptions, parse_traits};
 pub use prepared::{buffer_bytes, output_view};

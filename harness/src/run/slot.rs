@@ -252,6 +252,11 @@ impl<'a> Slot<'a> {
             Ok(first) => first,
             Err(finding) => return self.end(self.unfinished(&unit, finding)),
         };
+        if let Some(details) = &first.outcome.details
+            && !self.context.options.knobs.is_empty()
+        {
+            self.context.knobs.note(details);
+        }
         let mut end = self.judge(&unit, prepared, &mut evaluation, &first, times)?;
         self.confirm_leak(&unit, prepared, &first, &mut end)?;
         self.ask_another_device(&unit, prepared, &mut evaluation, &mut end)?;

@@ -1,7 +1,7 @@
 //! `--knob` and `--knob-sweep` of a run.
 
 use dnn_assay::exit::Exit;
-use dnn_assay::plan::built_in_file;
+use dnn_assay::plan::{BUILTIN_CPU, built_in_file};
 use dnn_assay::power::MUTANTS;
 
 use crate::support::{Ran, run_case};
@@ -26,6 +26,20 @@ fn a_setting_reaches_the_plan() {
     ran("", &["--knob", "tile"]).expect(Exit::Usage, &["KNOB=VALUE"]);
     ran("knob-other-results", &[]).expect(Exit::Ok, &[]);
     ran("knob-other-results", &["--knob", "mutant.tile=48"]).expect(Exit::Failed, &["numeric"]);
+}
+
+/// The CPU engine ignores a knob that it does not know, and the run says so.
+#[test]
+fn a_setting_that_no_engine_declares_is_said() {
+    let plugin = built_in_file(BUILTIN_CPU).unwrap();
+    let unknown = run_case(&plugin, CASE, &["--knob", "global.benchmrking=1"]);
+    unknown.expect(
+        Exit::Ok,
+        &["--knob global.benchmrking", "no engine declares it"],
+    );
+    let known = ran("", &["--knob", "mutant.tile=48"]);
+    let journal = known.file("dnn-assay-out/journal.jsonl");
+    assert!(!journal.contains("no engine declares it"), "{journal}");
 }
 
 #[test]
