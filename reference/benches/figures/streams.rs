@@ -112,7 +112,7 @@ pub fn norms(torch: &mut Option<Torch>) {
         let channels = 4;
         let slow = best(
             || {
-                black_box(upstream::norm(channels, form != Form::Infer, &values));
+                black_box(upstream::norm(form, channels, &values));
             },
             3,
         );

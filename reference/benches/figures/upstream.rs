@@ -6,7 +6,7 @@
 //! loops and what is allocated in which is that of `CpuReferenceConvolution.hpp` in hipDNN's test
 //! SDK (`ROCm/rocm-libraries`, commit 3669bd85).
 
-use crate::problems::{Direction, NORM, Problem};
+use crate::problems::{Direction, Form, NORM, Problem};
 use dnn_assay_reference::Values;
 use std::hint::black_box;
 
@@ -210,34 +210,97 @@ fn all_threads(elements: i64, element: impl Fn(i64) -> f32 + Sync) -> Vec<f32> {
     })
 }
 
-/// Batchnorm of `channels` of [`NORM`]'s channels: one pass for the sums of a channel, one for its
-/// elements. `sums` says whether the form has the first.
-pub fn norm(channels: i64, sums: bool, values: &Values) -> Vec<f32> {
-    let x = strided(&NORM, &values[&1]);
-    let per_channel = NORM[0] * NORM[2] * NORM[3];
-    let place = |channel: i64, i: i64| {
-        let at = unravel(&[NORM[0], NORM[2], NORM[3]], i);
-        vec![at[0], channel, at[1], at[2]]
-    };
-    all_threads(channels, |channel| {
-        let (mut sum, mut squares) = (0.0f32, 0.0f32);
-        if sums {
-            for i in 0..per_channel {
-                let value = black_box(&*x).get(&place(channel, i));
-                sum += value;
-                squares += value * value;
-            }
+/// A form of batchnorm, for the elements of `channels` of [`NORM`]'s channels. The order of the loops
+/// and the accesses of each are those of `CpuReferenceBatchnorm.hpp` at the same commit: a value of
+/// a channel is read anew for each element, with an index vector of its own.
+pub fn norm(form: Form, channels: i64, values: &Values) -> Vec<f32> {
+    let of = |uid: i64, dims: &[i64]| strided(dims, &values[&uid]);
+    let channel = [1, NORM[1], 1, 1];
+    let x = of(1, &NORM);
+    match form {
+        Form::Train => {
+            let parameters = [of(2, &channel), of(3, &channel)];
+            all_threads(channels, |channel| train(channel, &*x, &parameters))
         }
-        let mean = sum / per_channel as f32;
-        let inverse = 1.0 / (squares / per_channel as f32 - mean * mean + 1e-5).sqrt();
-        let mut out = Output::of(&NORM);
-        for i in 0..per_channel {
-            let at = place(channel, i);
-            let value = (black_box(&*x).get(&at) - mean) * inverse;
-            black_box(&mut out as &mut dyn Store).set(&at, value);
+        Form::Infer => {
+            let parameters = [2, 3, 4, 5].map(|uid| of(uid, &channel));
+            let elements = channels * NORM[0] * NORM[2] * NORM[3];
+            all_threads(elements, |i| infer(&unravel(&NORM, i), &*x, &parameters))
         }
-        out.last
-    })
+        Form::Backward => {
+            let dy = of(7, &NORM);
+            let parameters = [2, 4, 5].map(|uid| of(uid, &channel));
+            all_threads(channels, |channel| {
+                backward(channel, &*x, &*dy, &parameters)
+            })
+        }
+    }
+}
+
+type Boxed = Box<dyn Access>;
+
+/// A value of a channel, by two numbers in a vector.
+fn of_channel(tensor: &Boxed, channel: i64) -> f32 {
+    black_box(&**tensor).get(&full(0, channel, &[]))
+}
+
+/// Calls `visit` with the index of every element of a channel.
+fn each_of(channel: i64, mut visit: impl FnMut(&[i64])) {
+    each(&[NORM[0], NORM[2], NORM[3]], |at| {
+        visit(&full(at[0], channel, &at[1..]));
+    });
+}
+
+/// One pass for the sums, one for the elements.
+fn train(channel: i64, x: &dyn Access, [scale, bias]: &[Boxed; 2]) -> f32 {
+    let (mut sum, mut squares) = (0.0f32, 0.0f32);
+    each_of(channel, |at| {
+        let value = black_box(x).get(at);
+        sum += value;
+        squares += value * value;
+    });
+    let count = (NORM[0] * NORM[2] * NORM[3]) as f32;
+    let mean = sum / count;
+    let inverse = 1.0 / (squares / count - mean * mean + 1e-5).sqrt();
+    let mut out = Output::of(&NORM);
+    each_of(channel, |at| {
+        let centred = (black_box(x).get(at) - mean) * inverse;
+        let value = of_channel(scale, channel) * centred + of_channel(bias, channel);
+        black_box(&mut out as &mut dyn Store).set(at, value);
+    });
+    out.last
+}
+
+/// One element.
+fn infer(at: &[i64], x: &dyn Access, [scale, bias, mean, inverse]: &[Boxed; 4]) -> f32 {
+    let channel = at[1];
+    let (mean, inverse) = (of_channel(mean, channel), of_channel(inverse, channel));
+    let centred = (black_box(x).get(at) - mean) * inverse;
+    let value = of_channel(scale, channel) * centred + of_channel(bias, channel);
+    let mut out = One::of(&NORM);
+    black_box(&mut out as &mut dyn Store).set(at, value);
+    out.value
+}
+
+/// One pass over x and dy for the sums, one for the elements; statistics are given.
+fn backward(channel: i64, x: &dyn Access, dy: &dyn Access, parameters: &[Boxed; 3]) -> f32 {
+    let [scale, mean, inverse] = parameters.each_ref().map(|one| of_channel(one, channel));
+    let (mut dots, mut sum) = (0.0f32, 0.0f32);
+    each_of(channel, |at| {
+        let (value, error) = (black_box(x).get(at), black_box(dy).get(at));
+        dots += (value - mean) * inverse * error;
+        sum += error;
+    });
+    let count = (NORM[0] * NORM[2] * NORM[3]) as f32;
+    let (mean_dot, mean_error) = (dots / count, sum / count);
+    let mut out = Output::of(&NORM);
+    each_of(channel, |at| {
+        let (value, error) = (black_box(x).get(at), black_box(dy).get(at));
+        let centred = (value - mean) * inverse;
+        let value = (error - mean_error - centred * mean_dot) * scale * inverse;
+        black_box(&mut out as &mut dyn Store).set(at, value);
+    });
+    out.last
 }
 
 /// ReLU of `elements` elements, on one thread.
@@ -280,6 +343,31 @@ impl Store for Output {
         let slot = offset as usize % self.window.len();
         self.window[slot] = value;
         self.last = value;
+    }
+}
+
+/// The last element of an output; it owns no memory, which upstream would not take per element.
+struct One {
+    strides: [i64; 4],
+    offset: i64,
+    value: f32,
+}
+
+impl One {
+    fn of(dims: &[i64; 4]) -> Self {
+        let [_, c, h, w] = *dims;
+        Self {
+            strides: [c * h * w, h * w, w, 1],
+            offset: 0,
+            value: 0.0,
+        }
+    }
+}
+
+impl Store for One {
+    fn set(&mut self, at: &[i64], value: f32) {
+        self.offset = at.iter().zip(&self.strides).map(|(a, b)| a * b).sum();
+        self.value = value;
     }
 }
 
