@@ -8,6 +8,7 @@
 //   lost-error                launches do not happen, and succeed
 //   overwrite:WORD:OFFSET:N   N bytes are set to 0, from OFFSET on, relative to the address in these
 //                             eight bytes of the parameters (pointwise kernels: 0 output, 1 input)
+// DNN_ASSAY_CUDA_FAULT_DEVICE=N leaves every process alone but those whose CUDA_VISIBLE_DEVICES is N.
 // DNN_ASSAY_CUDA_LIBRARY is the path of the real library.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -67,10 +68,18 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
   return status;
 }
 
+// The fault that this process shall make, or NULL.
+static const char *fault_here(void) {
+  const char *only = getenv("DNN_ASSAY_CUDA_FAULT_DEVICE");
+  const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+  if (only && (!visible || strcmp(only, visible) != 0)) return NULL;
+  return getenv("DNN_ASSAY_CUDA_FAULT");
+}
+
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, void *stream, void **parameters, void **extra) {
   static void *stray;
-  const char *fault = getenv("DNN_ASSAY_CUDA_FAULT");
+  const char *fault = fault_here();
   int is_own = 0;
   for (int i = 0; i < owned; ++i) is_own |= own[i] == function;
   unsigned word, bytes;

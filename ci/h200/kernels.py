@@ -135,8 +135,10 @@ def fprop(out, x, w, shape, kind, tall=128, beside=0):
 LIGHT = {*range(1, 12), 17, 23, *range(25, 32), 33, 34, 42}
 
 
-def vector_kernel(mode):
-    return "dnn_pointwise_light" if mode in LIGHT else "dnn_pointwise_heavy"
+def vector_kernels(mode):
+    """The one that the plugin takes first."""
+    single = ["dnn_pointwise_single"] if mode == 21 else []
+    return single + ["dnn_pointwise_light" if mode in LIGHT else "dnn_pointwise_heavy"]
 
 
 def main():
@@ -153,7 +155,7 @@ def main():
                           rng.uniform(-1, 1) * 10 ** rng.uniform(-4, 3) for _ in range(count)]
                 data.append(encode(values, kind))
             hashes = set()
-            for kernel, each in (("dnn_pointwise", 256), (vector_kernel(mode), 1024)):
+            for kernel, each in [("dnn_pointwise", 256)] + [(k, 1024) for k in vector_kernels(mode)]:
                 ok, hashed = compare(kernel,
                                      lambda o, a, b, c: pointwise(o, (a, b, c), mode, kind, count),
                                      data, count * SIZE[kind], ((count + each - 1) // each, 1, 1))
@@ -243,7 +245,7 @@ def speed():
         for unused in range(operands - 1, 3):
             struct.pack_into("<I", p, 104 + 4 + 4 * unused, 8)
         p = bytes(p)
-        time = median(lambda: launch(vector_kernel(mode), p, (count // 1024, 1, 1), stream))
+        time = median(lambda: launch(vector_kernels(mode)[0], p, (count // 1024, 1, 1), stream))
         moved = operands * 4 * count / time / 1e6
         print(f"pointwise {words} f32 of 2^28: {time:.3f} ms, {moved:.0f} GB/s, copy {bandwidth:.0f} GB/s, "
               f"ratio {bandwidth / moved:.2f}")

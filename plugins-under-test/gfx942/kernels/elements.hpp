@@ -96,15 +96,17 @@ DNN_FN void store(void *base, u32 type, i64 at, double v) {
 }
 
 // The same bits from float, for the types that it has more digits than.
+DNN_FN float canonical(float v) { return v != v ? float_of(0x7FC00000u) : v; }
+DNN_FN u16 half_from(u32 type, float v) {
+  if (type == F16) return v != v ? (u16)0x7E00 : half_of(v);
+  const u32 bits = bits_of(v);
+  return v != v ? (u16)0x7FC0 : (u16)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
 DNN_FN void store_single(void *base, u32 type, i64 at, float v) {
   if (type == F32) {
-    static_cast<float *>(base)[at] = v != v ? float_of(0x7FC00000u) : v;
-  } else if (type == F16) {
-    static_cast<u16 *>(base)[at] = v != v ? (u16)0x7E00 : half_of(v);
+    static_cast<float *>(base)[at] = canonical(v);
   } else {
-    const u32 bits = bits_of(v);
-    const u16 brain = (u16)((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
-    static_cast<u16 *>(base)[at] = v != v ? (u16)0x7FC0 : brain;
+    static_cast<u16 *>(base)[at] = half_from(type, v);
   }
 }
 
@@ -178,5 +180,44 @@ DNN_UNROLL
 DNN_UNROLL
   for (u32 i = 0; i < VECTOR; ++i) {
     if (i < count) store(base, type, at + i, all.v[i]);
+  }
+}
+
+// The same in single precision, for f32, f16 and bf16.
+DNN_FN Singles load_singles(const void *base, u32 type, i64 at, bool beside, u32 count) {
+  Singles all;
+  if (beside && count == VECTOR && type == F32)
+    return *reinterpret_cast<const Singles *>(static_cast<const float *>(base) + at);
+  if (beside && count == VECTOR) {
+    const Halves h = *reinterpret_cast<const Halves *>(static_cast<const u16 *>(base) + at);
+DNN_UNROLL
+    for (u32 i = 0; i < VECTOR; ++i)
+      all.v[i] = type == F16 ? from_half(h.v[i]) : from_brain(h.v[i]);
+    return all;
+  }
+DNN_UNROLL
+  for (u32 i = 0; i < VECTOR; ++i)
+    all.v[i] = i < count ? load_as(base, type, beside ? at + i : at, 0.0f) : 0.0f;
+  return all;
+}
+
+DNN_FN void store_singles(void *base, u32 type, i64 at, const Singles &all, u32 count) {
+  if (count == VECTOR && type == F32) {
+    Singles s;
+DNN_UNROLL
+    for (u32 i = 0; i < VECTOR; ++i) s.v[i] = canonical(all.v[i]);
+    *reinterpret_cast<Singles *>(static_cast<float *>(base) + at) = s;
+    return;
+  }
+  if (count == VECTOR) {
+    Halves h;
+DNN_UNROLL
+    for (u32 i = 0; i < VECTOR; ++i) h.v[i] = half_from(type, all.v[i]);
+    *reinterpret_cast<Halves *>(static_cast<u16 *>(base) + at) = h;
+    return;
+  }
+DNN_UNROLL
+  for (u32 i = 0; i < VECTOR; ++i) {
+    if (i < count) store_single(base, type, at + i, all.v[i]);
   }
 }

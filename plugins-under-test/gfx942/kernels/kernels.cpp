@@ -6,6 +6,7 @@
 DNN_KERNEL(dnn_pointwise, PointwiseParams, pointwise_block)
 DNN_KERNEL(dnn_pointwise_light, PointwiseParams, pointwise_light_block)
 DNN_KERNEL_OF(4, dnn_pointwise_heavy, PointwiseParams, pointwise_heavy_block)
+DNN_KERNEL_OF(6, dnn_pointwise_single, PointwiseParams, pointwise_single_block)
 DNN_KERNEL(dnn_batchnorm_inference, StatisticsParams, inference_block)
 DNN_KERNEL(dnn_batchnorm_training, StatisticsParams, training_block)
 DNN_KERNEL(dnn_batchnorm_backward, StatisticsParams, backward_block)
@@ -35,6 +36,7 @@ extern "C" const HostKernel *DNN_HOST_TABLE() {
       {"dnn_pointwise", sizeof(PointwiseParams), dnn_pointwise},
       {"dnn_pointwise_light", sizeof(PointwiseParams), dnn_pointwise_light},
       {"dnn_pointwise_heavy", sizeof(PointwiseParams), dnn_pointwise_heavy},
+      {"dnn_pointwise_single", sizeof(PointwiseParams), dnn_pointwise_single},
       {"dnn_batchnorm_inference", sizeof(StatisticsParams), dnn_batchnorm_inference},
       {"dnn_batchnorm_training", sizeof(StatisticsParams), dnn_batchnorm_training},
       {"dnn_batchnorm_backward", sizeof(StatisticsParams), dnn_batchnorm_backward},

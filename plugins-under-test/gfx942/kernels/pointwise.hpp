@@ -64,6 +64,9 @@ DNN_FN double tanh_backward(double dy, double x) {
   return dy * (4.0 * e / ((1.0 + e) * (1.0 + e)));
 }
 
+// Whether the first operand and the result are of f32 or less.
+DNN_FN bool is_single(const PointwiseParams &p) { return p.out_type <= BF16 && p.in_type[0] <= BF16; }
+
 // The value of one mode.
 template <u32 MODE>
 DNN_FN double value_of_mode(const PointwiseParams &p, double x, double y, double z) {
@@ -87,7 +90,7 @@ DNN_FN double value_of_mode(const PointwiseParams &p, double x, double y, double
   else if constexpr (MODE == 18) return x * gelu_tanh_slope(y);
   else if constexpr (MODE == 19) return x * sigmoid(2.0 * gelu_argument(x));
   else if constexpr (MODE == 20) return x * (normal_cdf(y) + y * normal_density(y));
-  else if constexpr (MODE == 21) return x * (p.out_type == F64 ? normal_cdf(x) : narrow_normal_cdf(x));
+  else if constexpr (MODE == 21) return is_single(p) ? (double)gelu_single((float)x) : x * normal_cdf(x);
   else if constexpr (MODE == 23) return x;
   else if constexpr (MODE == 24) return logarithm(x);
   else if constexpr (MODE == 25) return truth(x != 0.0 && y != 0.0);
@@ -209,3 +212,21 @@ DNN_VECTOR_BLOCK(pointwise_light_block, DNN_LIGHT_MODES)
 DNN_VECTOR_BLOCK(pointwise_heavy_block, DNN_HEAVY_MODES)
 #undef DNN_CASE
 #undef DNN_VECTOR_BLOCK
+
+// The same in single precision, for the mode whose function is worked out in it: GELU, where
+// `is_single`.
+DNN_FN void pointwise_single_block(const PointwiseParams &p, Block block) {
+  DNN_THREADS(t) {
+    const u32 index = (block.x * DNN_BLOCK + t) * VECTOR;
+    if (index < p.walk.total) {
+      i64 at[4];
+      offsets(p.walk, p.steps, index, at);
+      const u32 count = p.walk.total - index < VECTOR ? p.walk.total - index : VECTOR;
+      const bool beside = p.steps[1].step[MAX_RANK - 1] != 0;
+      Singles x = load_singles(p.in[0], p.in_type[0], at[1], beside, count);
+DNN_UNROLL
+      for (u32 i = 0; i < VECTOR; ++i) x.v[i] = gelu_single(x.v[i]);
+      store_singles(p.out, p.out_type, at[0], x, count);
+    }
+  }
+}

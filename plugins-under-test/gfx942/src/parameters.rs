@@ -23,6 +23,7 @@ kernels! {
     Pointwise = c"dnn_pointwise",
     PointwiseLight = c"dnn_pointwise_light",
     PointwiseHeavy = c"dnn_pointwise_heavy",
+    PointwiseSingle = c"dnn_pointwise_single",
     BatchnormInference = c"dnn_batchnorm_inference",
     BatchnormTraining = c"dnn_batchnorm_training",
     BatchnormBackward = c"dnn_batchnorm_backward",

@@ -39,9 +39,10 @@ fn descriptor(elf: &Elf<'_>, symbol: &Sym) -> Descriptor {
 
 fn parameter_bytes(kernel: Kernel) -> usize {
     match kernel {
-        Kernel::Pointwise | Kernel::PointwiseLight | Kernel::PointwiseHeavy => {
-            size_of::<PointwiseParams>()
-        }
+        Kernel::Pointwise
+        | Kernel::PointwiseLight
+        | Kernel::PointwiseHeavy
+        | Kernel::PointwiseSingle => size_of::<PointwiseParams>(),
         Kernel::BatchnormApply | Kernel::BatchnormApplyVector => size_of::<ApplyParams>(),
         Kernel::ConvF32
         | Kernel::ConvLinear
@@ -142,6 +143,7 @@ impl Metadata {
 const HOT: &[Kernel] = &[
     Kernel::PointwiseLight,
     Kernel::PointwiseHeavy,
+    Kernel::PointwiseSingle,
     Kernel::BatchnormApplyVector,
     Kernel::ConvLinear,
     Kernel::ConvF32,

@@ -89,6 +89,8 @@ fn kernel(mode: PointwiseMode, p: &PointwiseParams, count: usize) -> (Kernel, us
     }
     let kernel = if is_light(mode) {
         Kernel::PointwiseLight
+    } else if is_single(mode, p) {
+        Kernel::PointwiseSingle
     } else {
         Kernel::PointwiseHeavy
     };
@@ -98,6 +100,12 @@ fn kernel(mode: PointwiseMode, p: &PointwiseParams, count: usize) -> (Kernel, us
 /// The modes of `DNN_LIGHT_MODES` in `kernels/pointwise.hpp`.
 fn is_light(mode: PointwiseMode) -> bool {
     matches!(mode.number(), 1..=11 | 17 | 23 | 25..=31 | 33 | 34 | 42)
+}
+
+/// What `dnn_pointwise_single` takes: GELU of f32 or less, into f32 or less.
+fn is_single(mode: PointwiseMode, p: &PointwiseParams) -> bool {
+    let narrow = |kind| element::vectored(kind).is_some();
+    mode == PointwiseMode::GeluFwd && narrow(p.out_type) && narrow(p.in_type[0])
 }
 
 /// Functions whose reduction of large arguments is made for those that f32 can hold.
