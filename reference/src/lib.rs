@@ -30,6 +30,6 @@ pub use criterion::{Criterion, ZeroSign};
 pub use estimate::{Alternative, Estimate, Values};
 pub use evaluate::{Account, EvalError, Evaluation, account, evaluate, evaluate_values, naive_f32};
 pub use last_term::last_terms;
-pub use memory::memory_bytes;
+pub use memory::{array_bytes, memory_bytes};
 pub use ops::account::Figure;
 pub use traits::{FFT, Trait, Traits, UnknownTrait, WINOGRAD};

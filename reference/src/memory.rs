@@ -22,6 +22,12 @@ const ALLOWANCE: f64 = 64.0 * 1024.0 * 1024.0;
 /// bytes for each of its elements; a filter that is flipped, at 8; elements that may overflow inside
 /// an operation, at 16 for each of their alternatives. Tensors without a size count nothing.
 pub fn memory_bytes(graph: &Graph) -> f64 {
+    array_bytes(graph) + ALLOWANCE
+}
+
+/// Bytes of the arrays in [`memory_bytes`]: all but the allowance. Their memory is kept for later cases,
+/// up to 1 GiB.
+pub fn array_bytes(graph: &Graph) -> f64 {
     let elements = |tensor: &Tensor| tensor.element_count().unwrap_or(0) as f64;
     let of = |uid: &i64| graph.tensor(*uid).map_or(0.0, elements);
     let inputs: f64 = graph.inputs().map(elements).sum();
@@ -37,5 +43,5 @@ pub fn memory_bytes(graph: &Graph) -> f64 {
             written += copies * of(&uid);
         }
     }
-    INPUT * inputs + WRITTEN * written + ALLOWANCE
+    INPUT * inputs + WRITTEN * written
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
-use dnn_assay_reference::memory_bytes;
+use dnn_assay_reference::{array_bytes, memory_bytes};
 use serde::Serialize;
 
 use super::args::{ListArgs, ListFormat};
@@ -43,6 +43,8 @@ struct Entry<'a> {
     reference_seconds: f64,
     /// The tensors' buffers, and what the reference says that it needs at most.
     memory_bytes: f64,
+    /// Of that, the reference's arrays: their memory is kept for later cases.
+    kept_bytes: f64,
 }
 
 #[derive(Default, Serialize)]
@@ -50,6 +52,22 @@ struct Tier {
     cases: u64,
     reference_seconds: f64,
     largest_memory_bytes: f64,
+    /// What may be kept of one case while another runs.
+    largest_kept_bytes: f64,
+}
+
+impl Tier {
+    fn add(&mut self, other: &Self) {
+        self.cases += other.cases;
+        self.reference_seconds += other.reference_seconds;
+        self.largest_memory_bytes = self.largest_memory_bytes.max(other.largest_memory_bytes);
+        self.largest_kept_bytes = self.largest_kept_bytes.max(other.largest_kept_bytes);
+    }
+
+    /// The largest case beside what is kept of another.
+    fn bytes(&self) -> f64 {
+        self.largest_memory_bytes + self.largest_kept_bytes
+    }
 }
 
 /// Prints the cases.
@@ -92,9 +110,7 @@ fn tiers(suite: &Suite, out: &mut dyn Write) -> std::io::Result<()> {
         let Some(row) = listing.tiers.get(tier.name()) else {
             continue;
         };
-        all.cases += row.cases;
-        all.reference_seconds += row.reference_seconds;
-        all.largest_memory_bytes = all.largest_memory_bytes.max(row.largest_memory_bytes);
+        all.add(row);
         tier_line(out, tier.name(), row)?;
     }
     tier_line(out, "all", &all)
@@ -106,28 +122,26 @@ fn tier_line(out: &mut dyn Write, name: &str, tier: &Tier) -> std::io::Result<()
         "{name:<9} {:>6} cases {:>8.1} s {:>8.1} MiB",
         tier.cases,
         tier.reference_seconds / CORES,
-        tier.largest_memory_bytes / f64::from(1 << 20),
+        tier.bytes() / f64::from(1 << 20),
     )
 }
 
-/// What is said of some cases: seconds on two cores, and bytes of the largest.
+/// What is said of some cases: seconds on two cores, and bytes of the largest beside what is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statement {
     /// Seconds on two cores.
     pub seconds: f64,
-    /// Bytes that the largest case needs.
+    /// Bytes that the largest case needs, and that are kept of another at most.
     pub bytes: f64,
 }
 
 /// The statement of all cases of a suite together.
 pub fn statement(suite: &Suite) -> Statement {
-    let listing = listing(suite);
-    let tiers = || listing.tiers.values();
+    let mut all = Tier::default();
+    listing(suite).tiers.values().for_each(|tier| all.add(tier));
     Statement {
-        seconds: tiers().map(|tier| tier.reference_seconds).sum::<f64>() / CORES,
-        bytes: tiers()
-            .map(|tier| tier.largest_memory_bytes)
-            .fold(0.0, f64::max),
+        seconds: all.reference_seconds / CORES,
+        bytes: all.bytes(),
     }
 }
 
@@ -136,9 +150,12 @@ fn listing(suite: &Suite) -> Listing<'_> {
     let mut tiers: BTreeMap<String, Tier> = BTreeMap::new();
     for case in &cases {
         let tier = tiers.entry(case.tier.clone()).or_default();
-        tier.cases += 1;
-        tier.reference_seconds += case.reference_seconds;
-        tier.largest_memory_bytes = tier.largest_memory_bytes.max(case.memory_bytes);
+        tier.add(&Tier {
+            cases: 1,
+            reference_seconds: case.reference_seconds,
+            largest_memory_bytes: case.memory_bytes,
+            largest_kept_bytes: case.kept_bytes,
+        });
     }
     Listing {
         schema: 1,
@@ -151,6 +168,7 @@ fn listing(suite: &Suite) -> Listing<'_> {
 fn entry(case: &SuiteCase) -> Entry<'_> {
     let first = |field| case.values(field).into_iter().next().unwrap_or_default();
     let work = case.case.work();
+    let graph = case.case.graph().ok().filter(|_| case.sample.is_none());
     Entry {
         id: &case.id,
         op: first("op"),
@@ -165,10 +183,10 @@ fn entry(case: &SuiteCase) -> Entry<'_> {
         memory_bytes: match case.sample {
             // What was written to the inputs and what was read of the outputs is kept beside them.
             Some(_) => 2.0 * work.bytes + SAMPLED,
-            None => case
-                .case
-                .graph()
-                .map_or(0.0, |graph| buffer_bytes(&graph) + memory_bytes(&graph)),
+            None => graph
+                .as_ref()
+                .map_or(0.0, |graph| buffer_bytes(graph) + memory_bytes(graph)),
         },
+        kept_bytes: graph.as_ref().map_or(0.0, array_bytes),
     }
 }
