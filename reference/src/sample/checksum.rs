@@ -17,7 +17,7 @@
 //! where r = 2⁻⁵³·(M + K + 2)·√(M·K)·√(ΣQₖ²) + 2⁻⁵³·M·Σ|gotₖ| covers what f64 itself loses, as
 //! Σₖ Σ|terms| ≤ √(M·K)·√(ΣQₖ²). An engine whose elements are all within their bounds never fails.
 
-use super::crop::{geometry, window};
+use super::crop::geometry;
 use super::{Source, coordinates};
 use crate::arithmetic::{Arithmetic, Precision};
 use crate::array::Array;
@@ -150,75 +150,6 @@ impl<'a> Linear<'a> {
         };
         let along = |axis: usize, each: usize| Fold { axis, each };
         let (form, kept, folded, fold, output_fold, terms) = match &node.attributes {
-            Attributes::ConvolutionFwd(conv) => {
-                let [x, w, y] = [conv.x_tensor_uid, conv.w_tensor_uid, conv.y_tensor_uid];
-                let window = window(
-                    &conv.pre_padding,
-                    &conv.post_padding,
-                    &conv.stride,
-                    &conv.dilation,
-                    conv.conv_mode,
-                );
-                let of =
-                    geometry(graph, [x, w, y], &window).map_err(|_| "its shapes do not fit")?;
-                let (each, terms) = (of.filters, of.channels * of.window());
-                let of = Geometry { filters: 1, ..of };
-                let form = Form::Convolution(Box::new(of), Direction::Fprop);
-                (
-                    form,
-                    tensor(x)?,
-                    tensor(w)?,
-                    along(0, each),
-                    along(1, each),
-                    terms,
-                )
-            }
-            Attributes::ConvolutionBwd(conv) => {
-                let [x, w, y] = [conv.dx_tensor_uid, conv.w_tensor_uid, conv.dy_tensor_uid];
-                let window = window(
-                    &conv.pre_padding,
-                    &conv.post_padding,
-                    &conv.stride,
-                    &conv.dilation,
-                    conv.conv_mode,
-                );
-                let of =
-                    geometry(graph, [x, w, y], &window).map_err(|_| "its shapes do not fit")?;
-                let (each, terms) = (of.channels, of.filters * of.window());
-                let of = Geometry { channels: 1, ..of };
-                let form = Form::Convolution(Box::new(of), Direction::Dgrad);
-                (
-                    form,
-                    tensor(y)?,
-                    tensor(w)?,
-                    along(1, each),
-                    along(1, each),
-                    terms,
-                )
-            }
-            Attributes::ConvolutionWrw(conv) => {
-                let [x, w, y] = [conv.x_tensor_uid, conv.dw_tensor_uid, conv.dy_tensor_uid];
-                let window = window(
-                    &conv.pre_padding,
-                    &conv.post_padding,
-                    &conv.stride,
-                    &conv.dilation,
-                    conv.conv_mode,
-                );
-                let of =
-                    geometry(graph, [x, w, y], &window).map_err(|_| "its shapes do not fit")?;
-                let (each, terms) = (of.filters, of.batch * of.output_plane());
-                let of = Geometry { filters: 1, ..of };
-                let form = Form::Convolution(Box::new(of), Direction::Wgrad);
-                (
-                    form,
-                    tensor(x)?,
-                    tensor(y)?,
-                    along(1, each),
-                    along(0, each),
-                    terms,
-                )
-            }
             Attributes::Matmul(product) => {
                 let (a, b) = (tensor(product.a_tensor_uid)?, tensor(product.b_tensor_uid)?);
                 let (Some(&terms), Some(&each)) = (a.dims.last(), b.dims.last()) else {
@@ -227,7 +158,44 @@ impl<'a> Linear<'a> {
                 let last = along(b.dims.len() - 1, each.max(1) as usize);
                 (Form::Product, a, b, last, last, terms.max(0) as usize)
             }
-            _ => return Err("the operation is not linear in its filters".to_owned()),
+            attributes => {
+                let conv = attributes
+                    .convolution()
+                    .ok_or("the operation is not linear in its filters")?;
+                let of = geometry(graph, &conv).map_err(|_| "its shapes do not fit")?;
+                // What is kept and what is folded, with the axis of each fold; then elements in a
+                // fold, and terms of a sum.
+                let ([kept, folded], axes, (each, terms)) = match conv.direction {
+                    Direction::Fprop => (
+                        [conv.x, conv.w],
+                        [0, 1],
+                        (of.filters, of.channels * of.window()),
+                    ),
+                    Direction::Dgrad => (
+                        [conv.y, conv.w],
+                        [1, 1],
+                        (of.channels, of.filters * of.window()),
+                    ),
+                    Direction::Wgrad => (
+                        [conv.x, conv.y],
+                        [1, 0],
+                        (of.filters, of.batch * of.output_plane()),
+                    ),
+                };
+                let of = match conv.direction {
+                    Direction::Dgrad => Geometry { channels: 1, ..of },
+                    Direction::Fprop | Direction::Wgrad => Geometry { filters: 1, ..of },
+                };
+                let [fold, output_fold] = axes.map(|axis| along(axis, each));
+                (
+                    Form::Convolution(Box::new(of), conv.direction),
+                    tensor(kept)?,
+                    tensor(folded)?,
+                    fold,
+                    output_fold,
+                    terms,
+                )
+            }
         };
         let types = [kept, folded, output].map(|tensor| tensor.data_type);
         let declared = match node.compute_type {

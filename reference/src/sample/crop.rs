@@ -7,9 +7,9 @@
 use super::{Source, flat};
 use crate::estimate::Values;
 use crate::ops::conv::{Axis, Geometry};
-use dnn_assay_graph::Window;
+use dnn_assay_graph::case::ConvDirection;
 use dnn_assay_graph::schema::{FieldMut, Role};
-use dnn_assay_graph::{Attributes, ConvMode, Graph, Node, Tensor};
+use dnn_assay_graph::{Attributes, Convolution, Graph, Node, Tensor};
 use std::ops::Range;
 
 /// Elements of operands that one element may depend on.
@@ -242,83 +242,24 @@ fn cut(graph: &Graph, node: &Node, region: &Region) -> Result<Cut, Uncroppable> 
             let (a, b) = (dims(table.a_tensor_uid)?, dims(table.b_tensor_uid)?);
             plain(factors(a, b, c, region)?)
         }
-        Attributes::ConvolutionFwd(table) => {
-            let geometry = geometry(
-                graph,
-                [table.x_tensor_uid, table.w_tensor_uid, table.y_tensor_uid],
-                &window(
-                    &table.pre_padding,
-                    &table.post_padding,
-                    &table.stride,
-                    &table.dilation,
-                    table.conv_mode,
-                ),
-            )?;
-            fprop(&geometry, dims(table.w_tensor_uid)?, region)
-        }
-        Attributes::ConvolutionBwd(table) => {
-            let geometry = geometry(
-                graph,
-                [table.dx_tensor_uid, table.w_tensor_uid, table.dy_tensor_uid],
-                &window(
-                    &table.pre_padding,
-                    &table.post_padding,
-                    &table.stride,
-                    &table.dilation,
-                    table.conv_mode,
-                ),
-            )?;
-            dgrad(&geometry, dims(table.w_tensor_uid)?, region)
-        }
-        Attributes::ConvolutionWrw(table) => {
-            let geometry = geometry(
-                graph,
-                [table.x_tensor_uid, table.dw_tensor_uid, table.dy_tensor_uid],
-                &window(
-                    &table.pre_padding,
-                    &table.post_padding,
-                    &table.stride,
-                    &table.dilation,
-                    table.conv_mode,
-                ),
-            )?;
-            wgrad(&geometry, dims(table.dy_tensor_uid)?, region)
-        }
-        kind => Err(Other(format!("{} has no parts", kind.kind()))),
+        attributes => match attributes.convolution() {
+            Some(conv) => {
+                let of = geometry(graph, &conv)?;
+                match conv.direction {
+                    ConvDirection::Fprop => fprop(&of, dims(conv.w)?, region),
+                    ConvDirection::Dgrad => dgrad(&of, dims(conv.w)?, region),
+                    ConvDirection::Wgrad => wgrad(&of, dims(conv.y)?, region),
+                }
+            }
+            None => Err(Other(format!("{} has no parts", attributes.kind()))),
+        },
     }
 }
 
-/// A convolution's attributes.
-pub(super) fn window<'a>(
-    pre: &'a [i64],
-    post: &'a [i64],
-    stride: &'a [i64],
-    dilation: &'a [i64],
-    mode: ConvMode,
-) -> Window<'a> {
-    Window {
-        pre,
-        post,
-        stride,
-        dilation,
-        mode,
-    }
-}
-
-/// `roles`: the tensors in the places of x, w and y.
-pub(super) fn geometry(
-    graph: &Graph,
-    roles: [i64; 3],
-    window: &Window<'_>,
-) -> Result<Geometry, Uncroppable> {
-    let [x, w, y] = roles;
-    Geometry::new(
-        tensor(graph, x)?,
-        tensor(graph, w)?,
-        tensor(graph, y)?,
-        window,
-    )
-    .map_err(Other)
+/// The shapes of a convolution.
+pub(super) fn geometry(graph: &Graph, conv: &Convolution<'_>) -> Result<Geometry, Uncroppable> {
+    let [x, w, y] = [conv.x, conv.w, conv.y].map(|uid| tensor(graph, uid));
+    Geometry::new(x?, w?, y?, &conv.window).map_err(Other)
 }
 
 fn pad(attributes: &mut Attributes, padding: Padding) {

@@ -2,11 +2,11 @@
 
 use crate::engines::{any_order, dot};
 use crate::graphs::{
-    Axis, Direction, Shape, W, X, Y, any_shape, graph, inputs, run, tensor, within,
+    Axis, Direction, Shape, W, X, Y, any_shape, graph, inputs, pointwise, run, tensor, within,
 };
 use crate::naive;
-use dnn_assay_graph::schema::{MatmulAttributes, PointwiseAttributes, ReductionAttributes};
-use dnn_assay_graph::{DataType, Graph, Node, PointwiseMode, Tensor};
+use dnn_assay_graph::schema::{MatmulAttributes, ReductionAttributes};
+use dnn_assay_graph::{DataType, Graph, PointwiseMode, Tensor};
 use dnn_assay_reference::{Arithmetic, EvalError, dtype, evaluate};
 use proptest::prelude::*;
 
@@ -35,18 +35,7 @@ fn fused(shape: &Shape, between: DataType, mode: PointwiseMode) -> Graph {
         (PointwiseMode::Add, Y, Some(BIAS), SUM),
         (mode, SUM, None, OUT),
     ] {
-        graph.nodes.push(Node {
-            name: operation.to_string(),
-            compute_type: DataType::Float,
-            attributes: PointwiseAttributes {
-                operation,
-                in_0_tensor_uid: in_0,
-                in_1_tensor_uid: in_1,
-                out_0_tensor_uid: out,
-                ..Default::default()
-            }
-            .into(),
-        });
+        graph.nodes.push(pointwise(operation, in_0, in_1, out));
     }
     graph
 }

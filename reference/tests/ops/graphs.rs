@@ -2,8 +2,9 @@
 
 use dnn_assay_graph::schema::{
     ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes,
+    PointwiseAttributes,
 };
-use dnn_assay_graph::{Attributes, ConvMode, DataType, Graph, Node, Tensor};
+use dnn_assay_graph::{Attributes, ConvMode, DataType, Graph, Node, PointwiseMode, Tensor};
 use dnn_assay_reference::{Arithmetic, Estimate, Evaluation, Values, dtype, evaluate};
 use proptest::prelude::*;
 
@@ -250,4 +251,20 @@ pub fn any_shape() -> impl Strategy<Value = Shape> {
             let work: i64 = shape.w().iter().chain(&shape.y()[2..]).product();
             work * shape.batch < 100_000
         })
+}
+
+/// A pointwise node.
+pub fn pointwise(operation: PointwiseMode, in_0: i64, in_1: Option<i64>, out: i64) -> Node {
+    Node {
+        name: operation.to_string(),
+        compute_type: DataType::Float,
+        attributes: PointwiseAttributes {
+            operation,
+            in_0_tensor_uid: in_0,
+            in_1_tensor_uid: in_1,
+            out_0_tensor_uid: out,
+            ..Default::default()
+        }
+        .into(),
+    }
 }

@@ -1,13 +1,11 @@
 //! Samples against the whole, and checksums against engines at the edge of their bounds and beyond.
 
 use crate::graphs::{
-    Axis, Direction, Shape, W, Y, any_direction, any_shape, graph, inputs, run, tensor,
+    Axis, Direction, Shape, W, Y, any_direction, any_shape, graph, inputs, pointwise, run, tensor,
 };
 use dnn_assay_graph::case::Fill;
-use dnn_assay_graph::schema::{
-    BatchnormInferenceAttributesVarianceExt, MatmulAttributes, PointwiseAttributes,
-};
-use dnn_assay_graph::{Attributes, ConvMode, DataType, Graph, Node, PointwiseMode, Tensor};
+use dnn_assay_graph::schema::{BatchnormInferenceAttributesVarianceExt, MatmulAttributes};
+use dnn_assay_graph::{Attributes, ConvMode, DataType, Graph, PointwiseMode, Tensor};
 use dnn_assay_reference::sample::{self, Choice};
 use dnn_assay_reference::{
     Arithmetic, Criterion, Estimate, Trait, Traits, Values, bounds, compare, dtype, fill,
@@ -47,22 +45,6 @@ fn agrees(graph: &Graph, values: &Values) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// A pointwise node.
-fn pointwise(operation: PointwiseMode, in_0: i64, in_1: Option<i64>, out: i64) -> Node {
-    Node {
-        name: operation.to_string(),
-        compute_type: DataType::Float,
-        attributes: PointwiseAttributes {
-            operation,
-            in_0_tensor_uid: in_0,
-            in_1_tensor_uid: in_1,
-            out_0_tensor_uid: out,
-            ..Default::default()
-        }
-        .into(),
-    }
 }
 
 proptest! {
