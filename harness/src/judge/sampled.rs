@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use dnn_assay_device::Snapshot;
-use dnn_assay_graph::{Attributes, Graph, Tensor};
+use dnn_assay_graph::{Graph, Tensor};
 use dnn_assay_reference::sample::{self, Checksum, Sampled, Source};
 use dnn_assay_reference::{Comparison, Criterion, Mismatch};
 
@@ -116,11 +116,9 @@ fn groups(graph: &Graph) -> usize {
         usize::try_from(groups).ok()
     };
     let mut nodes = graph.nodes.iter().map(|node| &node.attributes);
-    let groups = nodes.find_map(|attributes| match attributes {
-        Attributes::ConvolutionFwd(conv) => of(conv.x_tensor_uid, conv.w_tensor_uid),
-        Attributes::ConvolutionBwd(conv) => of(conv.dx_tensor_uid, conv.w_tensor_uid),
-        Attributes::ConvolutionWrw(conv) => of(conv.x_tensor_uid, conv.dw_tensor_uid),
-        _ => None,
+    let groups = nodes.find_map(|attributes| {
+        let conv = attributes.convolution()?;
+        of(conv.x, conv.w)
     });
     groups.unwrap_or(1).max(1)
 }
