@@ -86,6 +86,12 @@ impl SumBound {
             + terms * self.half_subnormal
     }
 
+    /// What [`Self::random`] of so many terms has per |y| + Q, and always.
+    pub fn per_size(&self, terms: f64) -> [f64; 2] {
+        let [per_root, products, half_subnormal] = self.factors();
+        [per_root * terms.sqrt() + products, terms * half_subnormal]
+    }
+
     /// What [`Self::rooted`] has per √K·(|y| + Q), per |y| + Q, and per term.
     pub fn factors(&self) -> [f64; 3] {
         let per_root = self.factor * self.roundoff + self.partial + 2.0 * U64;

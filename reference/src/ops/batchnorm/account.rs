@@ -239,7 +239,7 @@ impl Backward<'_> {
         bounds: &Bounds<'_>,
         index: usize,
         c: usize,
-        own: &super::backward::Sums,
+        own: &super::element::Sums,
         figures: &mut Figures,
     ) {
         let count = self.shape.count() as f64;

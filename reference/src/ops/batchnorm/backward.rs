@@ -1,6 +1,7 @@
 //! Backward, with saved statistics or with statistics computed anew.
 
 use super::channels::{Bounds, Shape};
+use super::element::{Gradient, Sums};
 use super::training::Statistics;
 use crate::arithmetic::FunctionErrors;
 use crate::estimate::{Estimate, round_up};
@@ -33,15 +34,7 @@ pub(crate) struct BackwardResult {
 /// One channel.
 #[derive(Clone, Copy, Debug)]
 struct Channel {
-    mean: f64,
-    mean_error: f64,
-    inverse: f64,
-    /// Relative.
-    inverse_error: f64,
-    dscale: f64,
-    dscale_error: f64,
-    dbias: f64,
-    dbias_error: f64,
+    sums: Sums,
     overflows: bool,
 }
 
@@ -62,14 +55,6 @@ impl Term<2, 6> for Terms {
         let ([a, b, c], [d, e, f]) = (parts(dy), parts(term));
         [a, b, c, d, e, f]
     }
-}
-
-/// A channel's numbers with their errors; that of the inverse is relative.
-pub(super) struct Sums {
-    pub mean: (f64, f64),
-    pub inverse: (f64, f64),
-    pub dscale: (f64, f64),
-    pub dbias: (f64, f64),
 }
 
 impl Backward<'_> {
@@ -117,20 +102,14 @@ impl Backward<'_> {
         };
         Ok(BackwardResult {
             dx,
-            dscale: per_channel(&|c| (c.dscale, c.dscale_error)),
-            dbias: per_channel(&|c| (c.dbias, c.dbias_error)),
+            dscale: per_channel(&|c| c.sums.dscale),
+            dbias: per_channel(&|c| c.sums.dbias),
         })
     }
 
     /// What a channel's statistics and sums are, each with its error.
     pub(super) fn sums(&self, bounds: &Bounds<'_>, c: usize) -> Sums {
-        let own = self.channel(bounds, c);
-        Sums {
-            mean: (own.mean, own.mean_error),
-            inverse: (own.inverse, own.inverse_error),
-            dscale: (own.dscale, own.dscale_error),
-            dbias: (own.dbias, own.dbias_error),
-        }
+        self.channel(bounds, c).sums
     }
 
     /// Mean, its error, inverse standard deviation, its relative error.
@@ -176,21 +155,21 @@ impl Backward<'_> {
         let (dbias_q, dscale_q) = (dbias_squares.sqrt(), dscale_squares.sqrt());
         let (carried_dbias, carried_dscale) = self.carried(c, normal, inverse);
         let u = bounds.u();
+        let dbias_error =
+            bounds.long(count, [dbias, dbias_q, dbias_s], shape.repetition(c, dy)) + carried_dbias;
+        // Each term has three roundings of its own; an error of the mean moves every x̂ alike.
+        let dscale_error = bounds.long(count, [dscale, dscale_q, dscale_s], 1.0)
+            + 12.0 * u * dscale_q
+            + inverse * mean_error * (dbias.abs() + carried_dbias)
+            + inverse_error * (dscale.abs() + carried_dscale)
+            + carried_dscale;
         Channel {
-            mean,
-            mean_error,
-            inverse,
-            inverse_error,
-            dbias,
-            dbias_error: bounds.long(count, [dbias, dbias_q, dbias_s], shape.repetition(c, dy))
-                + carried_dbias,
-            dscale,
-            // Each term has three roundings of its own; an error of the mean moves every x̂ alike.
-            dscale_error: bounds.long(count, [dscale, dscale_q, dscale_s], 1.0)
-                + 12.0 * u * dscale_q
-                + inverse * mean_error * (dbias.abs() + carried_dbias)
-                + inverse_error * (dscale.abs() + carried_dscale)
-                + carried_dscale,
+            sums: Sums {
+                mean: (mean, mean_error),
+                inverse: (inverse, inverse_error),
+                dscale: (dscale, dscale_error),
+                dbias: (dbias, dbias_error),
+            },
             overflows: overflows
                 || !(dbias_s + dscale_s).is_finite()
                 || dbias_s.max(dscale_s) >= bounds.sum.overflow,
@@ -216,30 +195,11 @@ impl Backward<'_> {
     /// The sums of every channel, and dx: `scale·inverse·(dy − dbias/M − x̂·dscale/M)`.
     fn channels_and_dx(&self, bounds: &Bounds<'_>) -> (Vec<Channel>, Estimate) {
         let count = self.shape.count() as f64;
-        let u = bounds.u();
         let prepare = |c: usize, channel: &Channel| {
-            let channel = *channel;
-            let factor = self.scale.value[c] * channel.inverse;
-            let scale_error = self.scale.error_at(c) * channel.inverse;
+            let scale = (self.scale.value[c], self.scale.error_at(c));
+            let gradient = Gradient::new(bounds, &channel.sums, scale, count);
             #[inline(always)]
-            move |[x, dy]: [f64; 2], [x_error, dy_error]: [f64; 2]| {
-                let normal = (x - channel.mean) * channel.inverse;
-                let (shift, tilt) = (channel.dbias / count, normal * channel.dscale / count);
-                let dx = factor * (dy - shift - tilt);
-                let terms = [factor * dy, factor * shift, factor * tilt];
-                let rounding =
-                    bounds.three(dx, terms) + u * (2.0 * terms[1].abs() + 6.0 * terms[2].abs());
-                let moved = x_error + channel.mean_error;
-                let normal_error = channel.inverse * moved + normal.abs() * channel.inverse_error;
-                let inside = dy_error
-                    + channel.dbias_error / count
-                    + (normal.abs() + normal_error) * channel.dscale_error / count
-                    + normal_error * channel.dscale.abs() / count;
-                let carried = (factor.abs() + scale_error) * inside * (1.0 + channel.inverse_error)
-                    + dx.abs() * channel.inverse_error
-                    + (dy - shift - tilt).abs() * scale_error;
-                (dx, rounding + carried)
-            }
+            move |values: [f64; 2], errors: [f64; 2]| gradient.at(values, errors)
         };
         let sums = |c| self.channel(bounds, c);
         self.shape

@@ -1,6 +1,7 @@
 //! Inference, with the inverse standard deviation or with the variance given.
 
 use super::channels::{Bounds, Shape};
+use super::element::{Affine, Uncertain};
 use crate::arithmetic::FunctionErrors;
 use crate::estimate::Estimate;
 use crate::ops::operand::{Operand, any_overflow};
@@ -27,22 +28,8 @@ pub(crate) struct Inference<'a> {
     pub functions: &'a FunctionErrors,
 }
 
-/// Four numbers with their errors.
-pub(super) type Parameters = ((f64, f64), (f64, f64), (f64, f64), (f64, f64));
-
-/// One channel.
-#[derive(Clone, Copy)]
-struct Channel {
-    mean: f64,
-    mean_error: f64,
-    inverse: f64,
-    /// Relative.
-    inverse_error: f64,
-    scale: f64,
-    scale_error: f64,
-    bias: f64,
-    bias_error: f64,
-}
+/// Mean, inverse deviation, scale and bias.
+pub(super) type Parameters = (Uncertain, Uncertain, Uncertain, Uncertain);
 
 impl Inference<'_> {
     /// # Errors
@@ -61,13 +48,15 @@ impl Inference<'_> {
             self.shape.per_channel(name, operand)?;
         }
         let bounds = self.bounds();
-        let channels: Vec<Channel> = (0..self.shape.channels)
-            .map(|c| self.channel(&bounds, c))
-            .collect();
+        let channel = |c| {
+            let (mean, inverse, scale, bias) = self.parameters(&bounds, c);
+            Affine::new(&bounds, mean, inverse, scale, bias)
+        };
+        let channels: Vec<Affine> = (0..self.shape.channels).map(channel).collect();
         let mut estimate = self.shape.each_element([&self.x], |c| {
-            let channel = channels[c];
+            let affine = channels[c];
             #[inline(always)]
-            move |[x]: [f64; 1], [x_error]: [f64; 1]| channel.element(&bounds, x, x_error)
+            move |[x]: [f64; 1], [x_error]: [f64; 1]| affine.at(x, x_error)
         });
         let operands = [&self.mean, spread, &self.scale, &self.bias];
         let marked = self.shape.channels_with_alternatives(&operands);
@@ -88,28 +77,16 @@ impl Inference<'_> {
     /// Mean, inverse deviation, scale and bias of a channel, each with its error; that of the inverse
     /// is relative.
     pub(super) fn parameters(&self, bounds: &Bounds<'_>, c: usize) -> Parameters {
-        let own = self.channel(bounds, c);
-        (
-            (own.mean, own.mean_error),
-            (own.inverse, own.inverse_error),
-            (own.scale, own.scale_error),
-            (own.bias, own.bias_error),
-        )
-    }
-
-    fn channel(&self, bounds: &Bounds<'_>, c: usize) -> Channel {
-        let (inverse, inverse_error) = match &self.spread {
+        let inverse = match &self.spread {
             Spread::Inverse(inverse) => {
                 let value = inverse.value[c];
                 let error = inverse.error_at(c);
-                (
-                    value,
-                    if error == 0.0 {
-                        0.0
-                    } else {
-                        error / value.abs()
-                    },
-                )
+                let relative = if error == 0.0 {
+                    0.0
+                } else {
+                    error / value.abs()
+                };
+                (value, relative)
             }
             Spread::Variance(variance, epsilon) => {
                 let sum = variance.value[c] + epsilon;
@@ -117,32 +94,8 @@ impl Inference<'_> {
                 (1.0 / sum.sqrt(), bounds.inverse_root() + carried)
             }
         };
-        Channel {
-            mean: self.mean.value[c],
-            mean_error: self.mean.error_at(c),
-            inverse,
-            inverse_error,
-            scale: self.scale.value[c],
-            scale_error: self.scale.error_at(c),
-            bias: self.bias.value[c],
-            bias_error: self.bias.error_at(c),
-        }
-    }
-}
-
-impl Channel {
-    /// Value and error of y at x.
-    #[inline(always)]
-    fn element(&self, bounds: &Bounds<'_>, x: f64, x_error: f64) -> (f64, f64) {
-        let factor = self.scale * self.inverse;
-        let normal = (x - self.mean) * self.inverse;
-        let y = self.scale * normal + self.bias;
-        let rounding = bounds.three(y, [factor * x, factor * self.mean, self.bias]);
-        let carried = factor.abs() * (x_error + self.mean_error) * (1.0 + self.inverse_error)
-            + (self.scale * normal).abs() * self.inverse_error
-            + normal.abs() * self.scale_error
-            + self.bias_error;
-        (y, rounding + carried)
+        let of = |operand: &Operand<'_>| (operand.value[c], operand.error_at(c));
+        (of(&self.mean), inverse, of(&self.scale), of(&self.bias))
     }
 }
 

@@ -4,6 +4,7 @@
 mod account;
 mod backward;
 mod channels;
+mod element;
 mod inference;
 mod training;
 

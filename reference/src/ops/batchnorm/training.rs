@@ -1,6 +1,7 @@
 //! Training: batch statistics, normalisation with them, running statistics.
 
 use super::channels::{Bounds, Shape};
+use super::element::Affine;
 use super::inference::inverse_root_change;
 use crate::arithmetic::FunctionErrors;
 use crate::estimate::{Estimate, round_up};
@@ -202,23 +203,16 @@ impl Training<'_> {
     /// The statistics of every channel, and y.
     fn normalise(&self, bounds: &Bounds<'_>) -> (Vec<Statistics>, Estimate) {
         let statistics = |c| Statistics::of(bounds, &self.shape, &self.x, c, self.epsilon);
-        let prepare = |c: usize, channel: &Statistics| {
-            let channel = *channel;
-            let (scale, bias) = (self.scale.value[c], self.bias.value[c]);
-            let (scale_error, bias_error) = (self.scale.error_at(c), self.bias.error_at(c));
-            let factor = scale * channel.inverse;
+        let prepare = |c: usize, own: &Statistics| {
+            let affine = Affine::new(
+                bounds,
+                (own.mean, own.mean_error),
+                (own.inverse, own.inverse_error),
+                (self.scale.value[c], self.scale.error_at(c)),
+                (self.bias.value[c], self.bias.error_at(c)),
+            );
             #[inline(always)]
-            move |[x]: [f64; 1], [x_error]: [f64; 1]| {
-                let normal = (x - channel.mean) * channel.inverse;
-                let y = scale * normal + bias;
-                let rounding = bounds.three(y, [factor * x, factor * channel.mean, bias]);
-                let moved = (x_error + channel.mean_error) * (1.0 + channel.inverse_error);
-                let carried = factor.abs() * moved
-                    + (scale * normal).abs() * channel.inverse_error
-                    + normal.abs() * scale_error
-                    + bias_error;
-                (y, rounding + carried)
-            }
+            move |[x]: [f64; 1], [x_error]: [f64; 1]| affine.at(x, x_error)
         };
         self.shape
             .each_channel_and_element([&self.x], statistics, prepare)
