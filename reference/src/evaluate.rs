@@ -11,6 +11,8 @@ use crate::arithmetic::{Arithmetic, Precision};
 use crate::array::Array;
 use crate::dtype;
 use crate::estimate::{Alternative, Estimate, Values, round_up};
+use crate::ops::Wanted;
+use crate::ops::batchnorm::Bounds;
 use crate::ops::operand::Operand;
 use crate::ops::sums::SumBound;
 use dnn_assay_graph::{Attributes, DataType, Graph, Node, Tensor};
@@ -79,7 +81,8 @@ pub fn evaluate(
 }
 
 /// Executes `graph` on `inputs` in f64 without any uncertainty: the values of [`evaluate`], bit for
-/// bit, for those who only ask for them. Convolutions and matrix products take about half the time.
+/// bit, for those who only ask for them. Convolutions and matrix products take about half the time,
+/// batchnorm writes a third less.
 ///
 /// # Errors
 /// As [`evaluate`].
@@ -89,15 +92,6 @@ pub fn evaluate_values(graph: &Graph, inputs: &Values) -> Result<Values, EvalErr
     Ok(tensors
         .map(|(uid, estimate)| (uid, estimate.value))
         .collect())
-}
-
-/// What is asked of an execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    /// Values alone; errors mean nothing.
-    Values,
-    /// Values with their uncertainty.
-    Uncertainty,
 }
 
 /// A node and its place, for messages.
@@ -288,6 +282,14 @@ impl<'a> Run<'a> {
 
     fn bound(&self, precision: &Precision) -> SumBound {
         SumBound::new(self.arithmetic, precision)
+    }
+
+    fn norm_bounds(&self, precision: &Precision) -> Bounds<'_> {
+        Bounds {
+            sum: self.bound(precision),
+            functions: &self.arithmetic.functions,
+            wanted: self.wanted,
+        }
     }
 
     fn bound_of_products(&self, precision: &Precision, operands: &[Operand<'_>]) -> SumBound {

@@ -102,14 +102,7 @@ fn times(theirs: Option<Duration>, ours: Duration) -> String {
 
 /// Values alone, and with uncertainty.
 fn both(graph: &Graph, values: &Values) -> (Duration, Duration) {
-    let arithmetic = Arithmetic::default();
-    let y = time(|| {
-        black_box(evaluate_values(graph, values)).expect("the graph is valid");
-    });
-    let q = time(|| {
-        black_box(evaluate(graph, values, &arithmetic)).expect("the graph is valid");
-    });
-    (y, q)
+    (values_alone(graph, values), whole(graph, values))
 }
 
 fn convolutions(problems: &[&Problem], torch: &mut Option<Torch>) {
@@ -216,6 +209,13 @@ fn slow_convolution(problem: &Problem, direction: Direction, values: &Values) ->
     once.mul_f64(elements as f64 / part as f64)
 }
 
+/// Values of a node without their uncertainty.
+fn values_alone(graph: &Graph, values: &Values) -> Duration {
+    time(|| {
+        black_box(evaluate_values(graph, values)).expect("the graph is valid");
+    })
+}
+
 /// Value and uncertainty of a node.
 fn whole(graph: &Graph, values: &Values) -> Duration {
     let arithmetic = Arithmetic::default();
@@ -263,9 +263,7 @@ fn kernel_fell(problem: &Problem, direction: Direction, data_type: DataType, flo
     let graph = problem.graph_of(direction, data_type);
     let values = inputs(&graph);
     let peak = machine::peak();
-    let y = time(|| {
-        black_box(evaluate_values(&graph, &values)).expect("the graph is valid");
-    });
+    let y = values_alone(&graph, &values);
     let share = 100.0 * problem.flops() / y.as_secs_f64() / peak;
     let verdict = if share < floor { "fallen" } else { "kept" };
     println!(

@@ -3,7 +3,7 @@
 use crate::machine;
 use crate::problems::{ACTIVATION, Form, NORM, inputs, norm, relu};
 use crate::torch::Torch;
-use crate::{best, milliseconds, ratio, time, times, upstream, whole};
+use crate::{best, milliseconds, ratio, time, times, upstream, values_alone, whole};
 use dnn_assay_graph::{DataType, Graph};
 use dnn_assay_reference::{Values, dtype};
 use std::hint::black_box;
@@ -57,20 +57,24 @@ impl Stream {
         100.0 * self.bytes / self.time.as_secs_f64() / self.copies.there
     }
 
-    fn row(&self, slow: Option<Duration>, theirs: Option<Duration>) {
+    /// `slow` beside the time of values and errors; of `alone`, the time of the values alone, a column
+    /// of its own.
+    fn row(&self, alone: Option<Duration>, slow: Option<Duration>, theirs: Option<Duration>) {
         let rate = self.bytes / self.time.as_secs_f64();
         println!(
-            "| {} | {:.2} | {:.1} | {:.1} | {:.0} % | {:.0} % | {} | {} |",
+            "| {} | {:.2} | {:.1} | {:.1} | {:.0} % | {:.0} % | {} | {} | {} | {} |",
             self.name,
             milliseconds(self.time),
             rate / 1e9,
             self.copies.there / 1e9,
             self.share(),
             100.0 * rate / self.copies.new,
-            slow.map_or_else(
+            alone.map_or_else(
                 || "–".to_owned(),
-                |slow| format!("{:.0}×", ratio(slow, self.time))
+                |alone| format!("{:.2}", milliseconds(alone))
             ),
+            over(slow, alone),
+            over(slow, Some(self.time)),
             times(theirs, self.time)
         );
     }
@@ -84,11 +88,19 @@ impl Stream {
     }
 }
 
+/// `slow` over `time`, or a dash.
+fn over(slow: Option<Duration>, time: Option<Duration>) -> String {
+    match (slow, time) {
+        (Some(slow), Some(time)) => format!("{:.0}×", ratio(slow, time)),
+        _ => "–".to_owned(),
+    }
+}
+
 pub fn heading() {
     println!(
-        "\n| work | ms | GB/s | copy on all threads, GB/s | of the copy | of the copy into new memory | structure of upstream | PyTorch f64 |"
+        "\n| work | ms | GB/s | copy on all threads, GB/s | of the copy | of the copy into new memory | values alone, ms | structure of upstream over values alone | over both | PyTorch f64 over both |"
     );
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
 }
 
 /// A form of batchnorm. Bytes: x, and dy, once for each pass that the mathematics needs (training: mean,
@@ -109,6 +121,7 @@ pub fn norms(torch: &mut Option<Torch>) {
         let graph = norm(form);
         let values = inputs(&graph);
         let ours = norm_stream(form, &graph, &values);
+        let alone = values_alone(&graph, &values);
         let channels = 4;
         let slow = best(
             || {
@@ -121,7 +134,7 @@ pub fn norms(torch: &mut Option<Torch>) {
         let theirs = torch
             .as_mut()
             .map(|torch| torch.ask(&format!("{form:?} {n} {c} {h} {w}")));
-        ours.row(Some(slow), theirs);
+        ours.row(Some(alone), Some(slow), theirs);
     }
 }
 
@@ -171,9 +184,9 @@ pub fn activations(torch: &mut Option<Torch>) {
         let theirs = torch
             .as_mut()
             .map(|torch| torch.ask(&format!("Relu {ACTIVATION}")));
-        ours.row(Some(slow), theirs);
+        ours.row(None, Some(slow), theirs);
         for stream in conversions(&graph, &values) {
-            stream.row(None, None);
+            stream.row(None, None, None);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Where the uncertainty of one element comes from, node by node.
 
-use super::{At, EvalError, Run, Wanted};
+use super::{At, EvalError, Run};
 use crate::arithmetic::Arithmetic;
 use crate::estimate::Values;
+use crate::ops::Wanted;
 use crate::ops::account::{Figure, Figures};
 use crate::ops::batchnorm::Norm;
 use dnn_assay_graph::{Attributes, Graph};

@@ -1,9 +1,10 @@
 //! From a node's attributes to its operation.
 
-use super::{At, EvalError, Run, Wanted, Written};
+use super::{At, EvalError, Run, Written};
 use crate::arithmetic::Precision;
 use crate::dtype;
 use crate::estimate::Estimate;
+use crate::ops::Wanted;
 use crate::ops::batchnorm::{Backward, Inference, Running, Shape, Spread, Training};
 use crate::ops::conv::{self, Geometry, Transform};
 use crate::ops::matmul::Matmul;
@@ -221,8 +222,7 @@ impl Run<'_> {
             spread,
             scale: self.operand(at, scale)?,
             bias: self.operand(at, bias)?,
-            bound: self.bound(&precision),
-            functions: &self.arithmetic.functions,
+            bounds: self.norm_bounds(&precision),
         })
     }
 
@@ -266,8 +266,7 @@ impl Run<'_> {
             bias: self.operand(at, norm.bias_tensor_uid)?,
             epsilon: self.scalar(at, norm.epsilon_tensor_uid)?,
             running: self.running(at, norm)?,
-            bound: self.bound(&precision),
-            functions: &self.arithmetic.functions,
+            bounds: self.norm_bounds(&precision),
         })
     }
 
@@ -334,8 +333,7 @@ impl Run<'_> {
             x,
             scale: self.operand(at, norm.scale_tensor_uid)?,
             saved,
-            bound: self.bound(&precision),
-            functions: &self.arithmetic.functions,
+            bounds: self.norm_bounds(&precision),
         })
     }
 }

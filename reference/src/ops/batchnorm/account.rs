@@ -91,8 +91,8 @@ impl Statistics {
 impl Inference<'_> {
     /// The numbers of element `index` of y.
     pub fn account(&self, index: usize) -> Figures {
-        let bounds = self.bounds();
-        let (mean, inverse, scale, bias) = self.parameters(&bounds, channel(&self.shape, index));
+        let bounds = &self.bounds;
+        let (mean, inverse, scale, bias) = self.parameters(bounds, channel(&self.shape, index));
         let affine = Affine {
             mean,
             inverse,
@@ -101,7 +101,7 @@ impl Inference<'_> {
         };
         let mut figures = Figures::default();
         let x = (self.x.value[index], self.x.error_at(index));
-        affine.account(&bounds, x, &mut figures);
+        affine.account(bounds, x, &mut figures);
         figures
     }
 }
@@ -109,16 +109,13 @@ impl Inference<'_> {
 impl Training<'_> {
     /// The numbers of element `index` of a result.
     pub fn account(&self, result: Result, index: usize) -> Figures {
-        let bounds = Bounds {
-            sum: self.bound,
-            functions: self.functions,
-        };
+        let bounds = &self.bounds;
         let c = if result == Result::Y {
             channel(&self.shape, index)
         } else {
             index
         };
-        let own = Statistics::of(&bounds, &self.shape, &self.x, c, self.epsilon);
+        let own = Statistics::of(bounds, &self.shape, &self.x, c, self.epsilon);
         let count = self.shape.count() as f64;
         let mut figures = Figures::default();
         own.account(count, &mut figures);
@@ -131,7 +128,7 @@ impl Training<'_> {
                 bias: (self.bias.value[c], self.bias.error_at(c)),
             }
             .account(
-                &bounds,
+                bounds,
                 (self.x.value[index], self.x.error_at(index)),
                 &mut figures,
             ),
@@ -150,7 +147,7 @@ impl Training<'_> {
                     own.inverse * own.inverse_error - root,
                 );
             }
-            _ => self.running_account(&bounds, result, c, &own, &mut figures),
+            _ => self.running_account(bounds, result, c, &own, &mut figures),
         }
         figures
     }
@@ -199,16 +196,13 @@ impl Training<'_> {
 impl Backward<'_> {
     /// The numbers of element `index` of a result.
     pub fn account(&self, result: Result, index: usize) -> Figures {
-        let bounds = Bounds {
-            sum: self.bound,
-            functions: self.functions,
-        };
+        let bounds = &self.bounds;
         let c = if result == Result::Dx {
             channel(&self.shape, index)
         } else {
             index
         };
-        let own = self.sums(&bounds, c);
+        let own = self.sums(bounds, c);
         let count = self.shape.count() as f64;
         let mut figures = Figures::default();
         figures.add("M, elements of the channel", count);
@@ -229,7 +223,7 @@ impl Backward<'_> {
                     own.dscale.1,
                 );
             }
-            _ => self.dx_account(&bounds, index, c, &own, &mut figures),
+            _ => self.dx_account(bounds, index, c, &own, &mut figures),
         }
         figures
     }

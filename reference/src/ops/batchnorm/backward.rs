@@ -3,10 +3,9 @@
 use super::channels::{Bounds, Shape};
 use super::element::{Gradient, Sums};
 use super::training::Statistics;
-use crate::arithmetic::FunctionErrors;
 use crate::estimate::{Estimate, round_up};
 use crate::ops::operand::Operand;
-use crate::ops::sums::{SumBound, Term};
+use crate::ops::sums::Term;
 use pulp::Simd;
 
 /// ε where the statistics are computed anew: the node has no tensor for it.
@@ -20,8 +19,7 @@ pub(crate) struct Backward<'a> {
     pub scale: Operand<'a>,
     /// Mean and inverse standard deviation.
     pub saved: Option<(Operand<'a>, Operand<'a>)>,
-    pub bound: SumBound,
-    pub functions: &'a FunctionErrors,
+    pub bounds: Bounds<'a>,
 }
 
 /// What backward gives.
@@ -69,11 +67,7 @@ impl Backward<'_> {
         if self.dy.value.len() != self.shape.elements() {
             return Err(format!("dy is {:?}, x {:?}", self.dy.dims, self.x.dims));
         }
-        let bounds = Bounds {
-            sum: self.bound,
-            functions: self.functions,
-        };
-        let (channels, mut dx) = self.channels_and_dx(&bounds);
+        let (channels, mut dx) = self.channels_and_dx();
         let mut marked = self
             .shape
             .channels_with_alternatives(&[&self.dy, &self.x, &self.scale]);
@@ -155,8 +149,11 @@ impl Backward<'_> {
         let (dbias_q, dscale_q) = (dbias_squares.sqrt(), dscale_squares.sqrt());
         let (carried_dbias, carried_dscale) = self.carried(c, normal, inverse);
         let u = bounds.u();
-        let dbias_error =
-            bounds.long(count, [dbias, dbias_q, dbias_s], shape.repetition(c, dy)) + carried_dbias;
+        let dbias_error = bounds.long(
+            count,
+            [dbias, dbias_q, dbias_s],
+            bounds.repetition(shape, c, dy),
+        ) + carried_dbias;
         // Each term has three roundings of its own; an error of the mean moves every x̂ alike.
         let dscale_error = bounds.long(count, [dscale, dscale_q, dscale_s], 1.0)
             + 12.0 * u * dscale_q
@@ -193,7 +190,8 @@ impl Backward<'_> {
     }
 
     /// The sums of every channel, and dx: `scale·inverse·(dy − dbias/M − x̂·dscale/M)`.
-    fn channels_and_dx(&self, bounds: &Bounds<'_>) -> (Vec<Channel>, Estimate) {
+    fn channels_and_dx(&self) -> (Vec<Channel>, Estimate) {
+        let bounds = &self.bounds;
         let count = self.shape.count() as f64;
         let prepare = |c: usize, channel: &Channel| {
             let scale = (self.scale.value[c], self.scale.error_at(c));
@@ -203,6 +201,6 @@ impl Backward<'_> {
         };
         let sums = |c| self.channel(bounds, c);
         self.shape
-            .each_channel_and_element([&self.x, &self.dy], sums, prepare)
+            .each_channel_and_element(bounds.wanted, [&self.x, &self.dy], sums, prepare)
     }
 }

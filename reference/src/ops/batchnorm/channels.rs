@@ -1,7 +1,10 @@
 //! What the forms share: the shape, sums over a channel, rows of elements, bounds.
 
+use super::row::{Row, fill_row};
 use crate::arithmetic::FunctionErrors;
-use crate::estimate::{Alternative, Estimate, above};
+use crate::array::Array;
+use crate::estimate::{Alternative, Estimate};
+use crate::ops::Wanted;
 use crate::ops::operand::{Operand, any_overflow};
 use crate::ops::sums::{Same, SumBound, Term, in_trees};
 use crate::parallel;
@@ -100,16 +103,19 @@ impl Shape {
     /// While a partial sum stays within a binade, adding the same value rounds by the same amount.
     /// Of M terms with few different values, as f16 and bf16 hold them far from 0, the roundings
     /// are those of the different values, each as often as it occurs.
-    pub fn repetition(&self, channel: usize, values: &[f64]) -> f64 {
+    fn repetition(&self, channel: usize, values: &[f64]) -> f64 {
         let count = self.count();
-        let mut sample = [0.0f64; SAMPLE];
+        let mut sample = [0u64; SAMPLE];
         let sample = &mut sample[..count.min(SAMPLE)];
         let taken = sample.len();
         for (i, value) in sample.iter_mut().enumerate() {
             let at = i * count / taken;
-            *value = values[self.start(at / self.plane, channel) + at % self.plane];
+            let own = values[self.start(at / self.plane, channel) + at % self.plane];
+            // Zeros of both signs get the same bits. A NaN makes the channel overflow, where none of
+            // this counts.
+            *value = (own + 0.0).to_bits();
         }
-        sample.sort_unstable_by(f64::total_cmp);
+        sample.sort_unstable();
         let equal: usize = sample
             .chunk_by(|a, b| a == b)
             .map(|run| run.len() * (run.len() - 1))
@@ -131,44 +137,29 @@ impl Shape {
     /// values in `tensors` and their errors, which runs over whole rows.
     pub fn each_element<const ROWS: usize, F>(
         &self,
+        wanted: Wanted,
         tensors: [&Operand<'_>; ROWS],
         prepare: impl Fn(usize) -> F + Sync + Send,
     ) -> Estimate
     where
         F: Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
     {
-        let mut estimate = Estimate::unset(self.elements());
-        if self.elements() == 0 {
-            return estimate;
-        }
-        let rows_per_task = (8192 / self.plane).max(1);
-        let task = |(task, (value, error)): (usize, (&mut [f64], &mut [f32]))| {
+        let mut estimate = self.unset(wanted);
+        let rows_per_task = (8192 / self.plane.max(1)).max(1);
+        let task = |(task, rows): (usize, Row<'_>)| {
             let first = task * rows_per_task;
-            let rows = value
-                .chunks_mut(self.plane)
-                .zip(error.chunks_mut(self.plane));
-            for (row, (value, error)) in (first..).zip(rows) {
-                fill_row(
-                    tensors,
-                    row * self.plane,
-                    (value, error),
-                    &prepare(row % self.channels),
-                );
+            for (row, own) in (first..).zip(rows.chunks(self.plane)) {
+                let element = prepare(row % self.channels);
+                fill_row(tensors, row * self.plane, own, &element);
             }
         };
-        let size = rows_per_task * self.plane;
+        let tasks: Vec<Row<'_>> = Row::of(&mut estimate)
+            .chunks(rows_per_task * self.plane)
+            .collect();
         if parallel::worthwhile(self.elements()) {
-            let values = estimate.value.par_chunks_mut(size);
-            values
-                .zip(estimate.error.par_chunks_mut(size))
-                .enumerate()
-                .for_each(task);
+            tasks.into_par_iter().enumerate().for_each(task);
         } else {
-            let values = estimate.value.chunks_mut(size);
-            values
-                .zip(estimate.error.chunks_mut(size))
-                .enumerate()
-                .for_each(task);
+            tasks.into_iter().enumerate().for_each(task);
         }
         estimate
     }
@@ -178,6 +169,7 @@ impl Shape {
     /// statistics at once, while its values are still in the cache.
     pub fn each_channel_and_element<const ROWS: usize, C: Send + Sync, F>(
         &self,
+        wanted: Wanted,
         tensors: [&Operand<'_>; ROWS],
         statistics: impl Fn(usize) -> C + Sync + Send,
         prepare: impl Fn(usize, &C) -> F + Sync + Send,
@@ -189,10 +181,10 @@ impl Shape {
         let few = is_parallel && self.channels < 2 * rayon::current_num_threads();
         if few || self.plane < SHORT_ROW {
             let channels = self.each_channel(statistics);
-            let estimate = self.each_element(tensors, |c| prepare(c, &channels[c]));
+            let estimate = self.each_element(wanted, tensors, |c| prepare(c, &channels[c]));
             return (channels, estimate);
         }
-        let mut estimate = Estimate::unset(self.elements());
+        let mut estimate = self.unset(wanted);
         let task = |(channel, rows): (usize, Vec<Row<'_>>)| {
             let found = statistics(channel);
             let element = prepare(channel, &found);
@@ -210,16 +202,23 @@ impl Shape {
         (channels, estimate)
     }
 
+    /// Room for what is wanted of every element.
+    fn unset(&self, wanted: Wanted) -> Estimate {
+        match wanted {
+            Wanted::Values => Estimate {
+                value: Array::unset(self.elements()),
+                ..Estimate::default()
+            },
+            Wanted::Uncertainty => Estimate::unset(self.elements()),
+        }
+    }
+
     /// The rows of an estimate that belong to each channel, the images in order.
     fn rows_by_channel<'a>(&self, estimate: &'a mut Estimate) -> Vec<Vec<Row<'a>>> {
         let rows = || Vec::with_capacity(self.batch);
         let mut channels: Vec<Vec<Row<'a>>> = (0..self.channels).map(|_| rows()).collect();
-        let values = estimate.value.chunks_mut(self.plane);
-        for (row, pair) in values
-            .zip(estimate.error.chunks_mut(self.plane))
-            .enumerate()
-        {
-            channels[row % self.channels].push(pair);
+        for (row, own) in Row::of(estimate).chunks(self.plane).enumerate() {
+            channels[row % self.channels].push(own);
         }
         channels
     }
@@ -260,86 +259,8 @@ impl Shape {
     }
 }
 
-/// Value and error of a row.
-type Row<'a> = (&'a mut [f64], &'a mut [f32]);
-
 /// Elements of a row below which a list of rows is not worth its memory.
 const SHORT_ROW: usize = 64;
-
-/// Elements that are computed at once: a loop of a fixed count over arrays of its own becomes vectors,
-/// whatever `element` is.
-const RUN: usize = 64;
-
-/// Computes the row whose first element is `start`.
-fn fill_row<const ROWS: usize>(
-    tensors: [&Operand<'_>; ROWS],
-    start: usize,
-    (value, error): Row<'_>,
-    element: &impl Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
-) {
-    let range = start..start + value.len();
-    let values = tensors.map(|tensor| &tensor.value[range.clone()]);
-    let exact = tensors.iter().all(|tensor| tensor.error.is_empty());
-    let none: &[f32] = &[];
-    let errors = tensors.map(|tensor| tensor.error.get(range.clone()).unwrap_or(none));
-    parallel::vectorised(
-        #[inline(always)]
-        || {
-            let runs = value.chunks_mut(RUN).zip(error.chunks_mut(RUN));
-            for (run, (value, error)) in runs.enumerate() {
-                let from = run * RUN;
-                if let (true, Some(y), Some(e)) =
-                    (exact, value.first_chunk_mut(), error.first_chunk_mut())
-                {
-                    let whole = "a whole run lies ahead";
-                    let x = values.map(|row| row[from..].first_chunk::<RUN>().expect(whole));
-                    fill_run(x, [&[0.0; RUN]; ROWS], (y, e), element);
-                    continue;
-                }
-                let x = values.map(|row| taken(row, from));
-                let doubt = errors.map(|row| taken(row, from));
-                let (mut y, mut e) = ([0.0; RUN], [0.0; RUN]);
-                fill_run(x.each_ref(), doubt.each_ref(), (&mut y, &mut e), element);
-                value.copy_from_slice(&y[..value.len()]);
-                error.copy_from_slice(&e[..error.len()]);
-            }
-        },
-    );
-}
-
-/// The numbers from `from` on, followed by zeros where there are too few.
-#[inline(always)]
-fn taken<T: Copy + Into<f64>>(row: &[T], from: usize) -> [f64; RUN] {
-    let mut taken = [0.0; RUN];
-    let row = row.get(from..).unwrap_or_default();
-    if let Some(row) = row.first_chunk::<RUN>() {
-        for (taken, &own) in taken.iter_mut().zip(row) {
-            *taken = own.into();
-        }
-    } else {
-        for (taken, &own) in taken.iter_mut().zip(row) {
-            *taken = own.into();
-        }
-    }
-    taken
-}
-
-#[inline(always)]
-fn fill_run<const ROWS: usize>(
-    values: [&[f64; RUN]; ROWS],
-    errors: [&[f64; RUN]; ROWS],
-    (y, e): (&mut [f64; RUN], &mut [f32; RUN]),
-    element: &impl Fn([f64; ROWS], [f64; ROWS]) -> (f64, f64),
-) {
-    for i in 0..RUN {
-        let (value, error) = element(
-            std::array::from_fn(|row| values[row][i]),
-            std::array::from_fn(|row| errors[row][i]),
-        );
-        y[i] = value;
-        e[i] = above(error);
-    }
-}
 
 /// Values of a channel that [`Shape::repetition`] compares with each other.
 const SAMPLE: usize = 512;
@@ -349,6 +270,8 @@ const SAMPLE: usize = 512;
 pub(crate) struct Bounds<'a> {
     pub sum: SumBound,
     pub functions: &'a FunctionErrors,
+    /// Without uncertainty nothing here means anything.
+    pub wanted: Wanted,
 }
 
 impl Bounds<'_> {
@@ -360,6 +283,14 @@ impl Bounds<'_> {
     /// Relative error of 1/√(v + ε): one addition and the function.
     pub fn inverse_root(&self) -> f64 {
         (1.0 + self.functions.rsqrt) * self.u()
+    }
+
+    /// [`Shape::repetition`], where it matters.
+    pub fn repetition(&self, shape: &Shape, channel: usize, values: &[f64]) -> f64 {
+        match self.wanted {
+            Wanted::Values => 1.0,
+            Wanted::Uncertainty => shape.repetition(channel, values),
+        }
     }
 
     /// A sum of three terms, whatever the form that an engine gives it.

@@ -2,10 +2,8 @@
 
 use super::channels::{Bounds, Shape};
 use super::element::{Affine, Uncertain};
-use crate::arithmetic::FunctionErrors;
 use crate::estimate::Estimate;
 use crate::ops::operand::{Operand, any_overflow};
-use crate::ops::sums::SumBound;
 
 /// How the spread of a channel is given.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +22,7 @@ pub(crate) struct Inference<'a> {
     pub spread: Spread<'a>,
     pub scale: Operand<'a>,
     pub bias: Operand<'a>,
-    pub bound: SumBound,
-    pub functions: &'a FunctionErrors,
+    pub bounds: Bounds<'a>,
 }
 
 /// Mean, inverse deviation, scale and bias.
@@ -47,13 +44,13 @@ impl Inference<'_> {
         for (name, operand) in named {
             self.shape.per_channel(name, operand)?;
         }
-        let bounds = self.bounds();
+        let bounds = &self.bounds;
         let channel = |c| {
-            let (mean, inverse, scale, bias) = self.parameters(&bounds, c);
-            Affine::new(&bounds, mean, inverse, scale, bias)
+            let (mean, inverse, scale, bias) = self.parameters(bounds, c);
+            Affine::new(bounds, mean, inverse, scale, bias)
         };
         let channels: Vec<Affine> = (0..self.shape.channels).map(channel).collect();
-        let mut estimate = self.shape.each_element([&self.x], |c| {
+        let mut estimate = self.shape.each_element(bounds.wanted, [&self.x], |c| {
             let affine = channels[c];
             #[inline(always)]
             move |[x]: [f64; 1], [x_error]: [f64; 1]| affine.at(x, x_error)
@@ -65,13 +62,6 @@ impl Inference<'_> {
         estimate.also.extend(single.flat_map(any_overflow));
         estimate.also.sort_by_key(|other| other.index);
         Ok(estimate)
-    }
-
-    pub(super) fn bounds(&self) -> Bounds<'_> {
-        Bounds {
-            sum: self.bound,
-            functions: self.functions,
-        }
     }
 
     /// Mean, inverse deviation, scale and bias of a channel, each with its error; that of the inverse

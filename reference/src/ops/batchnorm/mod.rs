@@ -6,10 +6,11 @@ mod backward;
 mod channels;
 mod element;
 mod inference;
+mod row;
 mod training;
 
 pub(crate) use account::Result as Norm;
 pub(crate) use backward::{Backward, DEFAULT_EPSILON};
-pub(crate) use channels::Shape;
+pub(crate) use channels::{Bounds, Shape};
 pub(crate) use inference::{Inference, Spread};
 pub(crate) use training::{Running, Training};

@@ -3,10 +3,9 @@
 use super::channels::{Bounds, Shape};
 use super::element::Affine;
 use super::inference::inverse_root_change;
-use crate::arithmetic::FunctionErrors;
 use crate::estimate::{Estimate, round_up};
 use crate::ops::operand::Operand;
-use crate::ops::sums::{SumBound, Term};
+use crate::ops::sums::Term;
 use pulp::Simd;
 
 /// Up to this |mean|/σ the sum behind a mean grows as √M; beyond, as in constant channels, its
@@ -28,8 +27,7 @@ pub(crate) struct Training<'a> {
     pub bias: Operand<'a>,
     pub epsilon: f64,
     pub running: Option<Running<'a>>,
-    pub bound: SumBound,
-    pub functions: &'a FunctionErrors,
+    pub bounds: Bounds<'a>,
 }
 
 /// What training gives.
@@ -103,7 +101,7 @@ impl Statistics {
             (shape.sum(c, error) / count, shape.sum(c, change) / count)
         };
         let sum = mean * count;
-        let repetition = shape.repetition(c, values);
+        let repetition = bounds.repetition(shape, c, values);
         let random = bounds.sum.random(count, sum, q);
         let worst = bounds.sum.worst(count, sum, q, magnitude);
         let sum_error = if mean.abs() > STEADY * variance.sqrt() {
@@ -160,11 +158,7 @@ impl Training<'_> {
             self.shape
                 .per_channel("prev_running_variance", &running.variance)?;
         }
-        let bounds = Bounds {
-            sum: self.bound,
-            functions: self.functions,
-        };
-        let (statistics, mut y) = self.normalise(&bounds);
+        let (statistics, mut y) = self.normalise();
         let mut marked = self
             .shape
             .channels_with_alternatives(&[&self.x, &self.scale, &self.bias]);
@@ -185,7 +179,7 @@ impl Training<'_> {
             }
         };
         let running = self.running.as_ref().map(|running| {
-            let (mean, variance) = self.running(&bounds, running, &statistics);
+            let (mean, variance) = self.running(running, &statistics);
             let with = |estimate: Estimate| Estimate {
                 also: also.clone(),
                 ..estimate
@@ -201,7 +195,8 @@ impl Training<'_> {
     }
 
     /// The statistics of every channel, and y.
-    fn normalise(&self, bounds: &Bounds<'_>) -> (Vec<Statistics>, Estimate) {
+    fn normalise(&self) -> (Vec<Statistics>, Estimate) {
+        let bounds = &self.bounds;
         let statistics = |c| Statistics::of(bounds, &self.shape, &self.x, c, self.epsilon);
         let prepare = |c: usize, own: &Statistics| {
             let affine = Affine::new(
@@ -215,16 +210,11 @@ impl Training<'_> {
             move |[x]: [f64; 1], [x_error]: [f64; 1]| affine.at(x, x_error)
         };
         self.shape
-            .each_channel_and_element([&self.x], statistics, prepare)
+            .each_channel_and_element(bounds.wanted, [&self.x], statistics, prepare)
     }
 
     /// `(1 − m)·previous + m·batch`, the variance unbiased unless the channel has one element.
-    fn running(
-        &self,
-        bounds: &Bounds<'_>,
-        running: &Running<'_>,
-        statistics: &[Statistics],
-    ) -> (Estimate, Estimate) {
+    fn running(&self, running: &Running<'_>, statistics: &[Statistics]) -> (Estimate, Estimate) {
         let count = self.shape.count() as f64;
         let unbiased = if count > 1.0 {
             count / (count - 1.0)
@@ -236,7 +226,7 @@ impl Training<'_> {
             let (kept, new) = ((1.0 - m) * previous.value[c], m * batch);
             let y = kept + new;
             let q = (previous.value[c] * m).abs().max(kept.abs()).hypot(new);
-            let error = bounds.sum.random(2.0, y, q)
+            let error = self.bounds.sum.random(2.0, y, q)
                 + m.abs() * batch_error
                 + (1.0 - m).abs() * previous.error_at(c);
             (y, round_up(error))
@@ -251,7 +241,7 @@ impl Training<'_> {
             .enumerate()
             .map(|(c, channel)| {
                 let batch = unbiased * channel.variance;
-                let error = unbiased * channel.variance_error + 3.0 * bounds.u() * batch;
+                let error = unbiased * channel.variance_error + 3.0 * self.bounds.u() * batch;
                 step(&running.variance, c, batch, error)
             })
             .unzip();
