@@ -29,7 +29,7 @@ pub(crate) struct Common<T> {
 }
 
 /// Bytes of a job's buffer that are kept.
-const KEPT: usize = 2 << 20;
+const KEPT: usize = 4 << 20;
 /// Bytes of a pass's buffer that are kept.
 const KEPT_IN_COMMON: usize = 16 << 20;
 

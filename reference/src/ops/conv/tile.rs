@@ -149,27 +149,33 @@ impl<T: Lane> Strip<'_, T> {
     fn columns<S: Simd, const NV: usize, const P: usize, const FUSED: bool>(mut self, simd: S) {
         let out = std::mem::take(&mut self.out);
         for (bases, out) in self.bases.chunks(P).zip(out.chunks_mut(P * self.pitch)) {
-            // Columns beyond the last repeat it.
-            let bases: [usize; P] = std::array::from_fn(|p| bases[p.min(bases.len() - 1)]);
-            self.tile::<S, NV, P, FUSED>(simd, &bases, out);
+            self.tile::<S, NV, P, FUSED>(simd, bases, out);
         }
     }
 
+    /// Up to `P` columns, in `out` from the first one's lanes on.
+    ///
+    /// Every loop over the sums has a fixed count, so that they stay in registers from the first step
+    /// to the result; what there is of a column is decided inside.
     #[inline(always)]
     fn tile<S: Simd, const NV: usize, const P: usize, const FUSED: bool>(
         &self,
         simd: S,
-        bases: &[usize; P],
+        bases: &[usize],
         out: &mut [T],
     ) {
         let width = NV * T::lanes::<S>();
-        let reach = self.reach;
-        let seen: [&[T]; P] = std::array::from_fn(|p| &self.source[bases[p]..bases[p] + reach]);
-        let zero = T::splat(simd, T::default());
-        let mut sums = [[zero; NV]; P];
+        let (reach, pitch) = (self.reach, self.pitch);
+        // Columns beyond the last repeat it.
+        let base = |p: usize| bases[p.min(bases.len() - 1)];
+        let seen: [&[T]; P] = std::array::from_fn(|p| &self.source[base(p)..base(p) + reach]);
+        let mut sums = [[T::splat(simd, T::default()); NV]; P];
         if self.chain == Chain::Continued {
-            for (sums, out) in sums.iter_mut().zip(out.chunks(self.pitch)) {
-                sums.copy_from_slice(T::vectors::<S>(&out[..width]));
+            for (p, sums) in sums.iter_mut().enumerate() {
+                if let Some(out) = out.get(p * pitch..p * pitch + width) {
+                    let out = T::vectors::<S>(out);
+                    *sums = std::array::from_fn(|v| out[v]);
+                }
             }
         }
         let steps = T::vectors::<S>(self.packed).chunks_exact(NV);
@@ -190,14 +196,18 @@ impl<T: Lane> Strip<'_, T> {
                 }
             }
         }
-        for (sums, out) in sums.iter().zip(out.chunks_mut(self.pitch)) {
-            let out = T::vectors_mut::<S>(&mut out[..width]);
-            for (out, &sum) in out.iter_mut().zip(sums) {
-                *out = if self.chain == Chain::Added {
-                    T::sum(simd, *out, sum)
-                } else {
-                    sum
-                };
+        let is_added = self.chain == Chain::Added;
+        for (p, sums) in sums.iter().enumerate() {
+            let there = (p < bases.len()).then(|| out.get_mut(p * pitch..p * pitch + width));
+            if let Some(Some(out)) = there {
+                let out = T::vectors_mut::<S>(out);
+                for (v, &sum) in sums.iter().enumerate() {
+                    out[v] = if is_added {
+                        T::sum(simd, out[v], sum)
+                    } else {
+                        sum
+                    };
+                }
             }
         }
     }

@@ -19,6 +19,8 @@ use std::ops::Range;
 const CHUNK: usize = 768;
 /// Fewer lanes than this are left to [`super::lanes`].
 const LEAST: usize = 8;
+/// Bytes of packed channels that all jobs share.
+const SHARED: usize = 8 << 20;
 /// Bytes of sums of one job.
 const RESULT: usize = 1 << 20;
 
@@ -86,14 +88,84 @@ impl Wgrad<'_> {
         let small = !parallel::worthwhile(dw.len() * sums.batch * sums.plane / 8);
         let division = self.division::<T>(taps, small);
         let jobs = self.jobs(dw, taps, division);
-        let run = |job: Job<'_, T>| {
-            T::with(|scratch| self.job(&chunks, division, scratch, job));
+        T::with_common(|common| {
+            let several = division.whole && division.filters < sums.filters;
+            let shared = several.then(|| self.share(&chunks, division, small, &mut common.source));
+            let shared = shared.flatten();
+            let run = |job: Job<'_, T>| {
+                T::with(|scratch| self.job((&chunks, shared), division, scratch, job));
+            };
+            if small {
+                jobs.into_iter().for_each(run);
+            } else {
+                jobs.into_par_iter().for_each(run);
+            }
+        });
+    }
+
+    /// The channels of every chunk and group as the lanes of tiles, `[chunk, group, block, step, lane]`,
+    /// for all jobs; `None` where that is too much.
+    fn share<'c, T: Lane>(
+        &self,
+        chunks: &Chunks,
+        division: Division,
+        small: bool,
+        buffer: &'c mut Vec<T>,
+    ) -> Option<&'c [T]> {
+        let sums = &self.0.sums;
+        let blocks = blocks(sums.channels, division.machine);
+        // All channels fill whole vectors.
+        let steps: usize = chunks
+            .iter()
+            .map(|(images, slab)| chunk_len(&images, slab))
+            .sum();
+        let len = sums.groups * sums.channels * steps;
+        if len * size_of::<T>() > SHARED {
+            return None;
+        }
+        let buffer = sized(buffer, len);
+        let mut targets = Vec::new();
+        let mut rest = &mut *buffer;
+        for (images, slab) in chunks.iter() {
+            for group in 0..sums.groups {
+                for block in &blocks {
+                    let len = block.width * chunk_len(&images, slab);
+                    let (own, others) = rest.split_at_mut(len);
+                    targets.push((images.clone(), slab, group, *block, own));
+                    rest = others;
+                }
+            }
+        }
+        let fill = |(images, slab, group, block, target): (_, _, _, _, &mut [T])| {
+            self.pack_block((chunks, &images, slab), (group, block), target);
         };
         if small {
-            jobs.into_iter().for_each(run);
+            targets.into_iter().for_each(fill);
         } else {
-            jobs.into_par_iter().for_each(run);
+            targets.into_par_iter().for_each(fill);
         }
+        Some(buffer)
+    }
+
+    /// One block of a group's channels in one chunk, `[step, lane]`.
+    fn pack_block<T: Lane>(
+        &self,
+        at: (&Chunks, &Range<usize>, &Slab),
+        (group, block): (usize, Block),
+        target: &mut [T],
+    ) {
+        let (chunks, images, slab) = at;
+        let channels = block.first..block.first + block.len;
+        let alone = Block {
+            first: 0,
+            start: 0,
+            ..block
+        };
+        T::with(|scratch| {
+            let source = &mut scratch.source;
+            self.pad(chunks, images, slab, (group, &channels), source);
+            self.pack_channels(at, &[alone], source, target);
+        });
     }
 
     /// Enough jobs for every thread; each lays out its own filters and channels anew, so not more.
@@ -180,7 +252,7 @@ impl Wgrad<'_> {
 
     fn job<T: Lane>(
         &self,
-        chunks: &Chunks,
+        (chunks, mut shared): (&Chunks, Option<&[T]>),
         division: Division,
         scratch: &mut Scratch<T>,
         mut job: Job<'_, T>,
@@ -194,19 +266,25 @@ impl Wgrad<'_> {
         let width: usize = blocks.iter().map(|block| block.width).sum();
         let mut sums = std::mem::take(&mut scratch.sums);
         for (index, (images, slab)) in chunks.iter().enumerate() {
-            self.pad(chunks, &images, slab, &job, &mut scratch.source);
-            let seen = steps_of(chunks, &images, slab, job.channels.len());
-            sized(&mut scratch.packed, width * seen.len());
+            let steps = chunk_len(&images, slab);
+            let own = shared.map(|packed| {
+                let (own, others) = packed.split_at(self.0.sums.groups * width * steps);
+                shared = Some(others);
+                &own[job.group * width * steps..][..width * steps]
+            });
+            if own.is_none() {
+                let of = (job.group, &job.channels);
+                self.pad(chunks, &images, slab, of, &mut scratch.source);
+                sized(&mut scratch.packed, width * steps);
+            }
+            let at = (chunks, &images, slab);
             let columns_of = match division.in_lanes {
-                InLanes::Filters => self.filters_in_lanes(
-                    (chunks, &images, slab),
-                    &blocks,
-                    &job,
-                    seen,
-                    &mut scratch.packed,
-                ),
+                InLanes::Filters => self.filters_in_lanes(at, &blocks, &job, &mut scratch.packed),
                 InLanes::Channels => {
-                    self.channels_in_lanes((chunks, &images, slab), &blocks, &job, &seen, scratch)
+                    if own.is_none() {
+                        self.pack_channels(at, &blocks, &scratch.source, &mut scratch.packed);
+                    }
+                    self.filters_in_columns(at, &job, &mut scratch.other)
                 }
             };
             let source = match division.in_lanes {
@@ -224,7 +302,7 @@ impl Wgrad<'_> {
             };
             self.strips(
                 &blocks,
-                (&scratch.packed, source),
+                (own.unwrap_or(&scratch.packed), source),
                 &columns_of,
                 (out, layout),
                 chain,
@@ -273,13 +351,13 @@ impl Wgrad<'_> {
         }
     }
 
-    /// x of the job's channels, `[image, channel, pitch]`.
+    /// x of some channels of a group, `[image, channel, pitch]`.
     fn pad<T: Lane>(
         &self,
         chunks: &Chunks,
         images: &Range<usize>,
         slab: &Slab,
-        job: &Job<'_, T>,
+        (group, channels): (usize, &Range<usize>),
         target: &mut Vec<T>,
     ) {
         let Gradient {
@@ -287,14 +365,14 @@ impl Wgrad<'_> {
         } = &self.0;
         let plane: usize = lattice.source.extents.iter().product();
         let pitch = chunks.slabs.pitch;
-        let count = job.channels.len();
+        let count = channels.len();
         let target = sized(target, images.len() * count * pitch);
         for (image, target) in images
             .clone()
             .zip(target.chunks_exact_mut((count * pitch).max(1)))
         {
-            let first = (image * sums.groups + job.group) * sums.channels;
-            let values = &x.values[(first + job.channels.start) * plane..][..count * plane];
+            let first = (image * sums.groups + group) * sums.channels;
+            let values = &x.values[(first + channels.start) * plane..][..count * plane];
             slab.fill_all(values, plane, x.map, target);
         }
     }
@@ -305,10 +383,10 @@ impl Wgrad<'_> {
         (chunks, images, slab): (&Chunks, &Range<usize>, &Slab),
         blocks: &[Block],
         job: &Job<'_, T>,
-        seen: Vec<usize>,
         packed: &mut [T],
     ) -> Columns {
         let Gradient { sums, dy, .. } = &self.0;
+        let seen = steps_of(chunks, images, slab, job.channels.len());
         let image = sums.groups * sums.filters * sums.plane;
         let runs: Vec<Range<usize>> = images
             .clone()
@@ -333,29 +411,38 @@ impl Wgrad<'_> {
         }
     }
 
-    /// Packs x, and lays out dy of the job's filters.
-    fn channels_in_lanes<T: Lane>(
+    /// Packs the channels of `[image, channel, pitch]`, all of which are in the blocks.
+    fn pack_channels<T: Lane>(
         &self,
         (chunks, images, slab): (&Chunks, &Range<usize>, &Slab),
         blocks: &[Block],
-        job: &Job<'_, T>,
-        seen: &[usize],
-        scratch: &mut Scratch<T>,
-    ) -> Columns {
-        let Gradient { sums, dy, .. } = &self.0;
+        source: &[T],
+        packed: &mut [T],
+    ) {
         let rows = Rows {
             start: chunks.slabs.shifts[0][0],
             stride: chunks.slabs.pitch,
         };
+        let channels = blocks.iter().map(|block| block.len).sum();
+        let seen = steps_of(chunks, images, slab, channels);
         let runs = runs(seen.iter().copied());
-        let source = &scratch.source;
         for block in blocks {
-            let target =
-                &mut scratch.packed[block.start * seen.len()..][..block.width * seen.len()];
+            let target = &mut packed[block.start * seen.len()..][..block.width * seen.len()];
             vectorised(|| gather(block, source, |value| value, rows, &runs, target));
         }
+    }
+
+    /// Lays out dy of the job's filters.
+    fn filters_in_columns<T: Lane>(
+        &self,
+        (_, images, slab): (&Chunks, &Range<usize>, &Slab),
+        job: &Job<'_, T>,
+        target: &mut Vec<T>,
+    ) -> Columns {
+        let Gradient { sums, dy, .. } = &self.0;
+        let steps = chunk_len(images, slab);
         let positions = slab.result.len();
-        let targets = sized(&mut scratch.other, job.filters.len() * seen.len());
+        let targets = sized(target, job.filters.len() * steps);
         let places = job.filters.clone().flat_map(|filter| {
             let row = move |image: usize| (image * sums.groups + job.group) * sums.filters + filter;
             images.clone().map(row)
@@ -367,10 +454,16 @@ impl Wgrad<'_> {
             }
         });
         Columns {
-            offsets: (0..seen.len()).collect(),
-            bases: (0..job.filters.len()).map(|f| f * seen.len()).collect(),
+            offsets: (0..steps).collect(),
+            bases: (0..job.filters.len()).map(|f| f * steps).collect(),
         }
     }
+}
+
+/// Steps of a chunk.
+fn chunk_len(images: &Range<usize>, slab: &Slab) -> usize {
+    let rows = slab.rows[0].iter().map(|row| row.len);
+    images.len() * rows.sum::<usize>()
 }
 
 /// Where each step of a chunk finds x in `[image, channel, pitch]`.

@@ -23,7 +23,7 @@ const PACKED: usize = 16 << 20;
 /// Bytes of padded sources that several runs of filters share.
 const SHARED: usize = 8 << 20;
 /// Bytes of the padded source of one job.
-const OWN: usize = 2 << 20;
+const OWN: usize = 4 << 20;
 /// Bytes of sums of one job.
 const RESULT: usize = 1 << 20;
 /// Positions that a job has at least, so that the filters are worth reading.
