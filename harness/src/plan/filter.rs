@@ -161,11 +161,7 @@ fn check_field(term: &str, field: &str) -> Result<(), FilterError> {
     Err(FilterError::Field {
         term: term.to_owned(),
         field: field.to_owned(),
-        nearest: known()
-            .map(|name| (strsim::damerau_levenshtein(name, field), name))
-            .filter(|(distance, _)| *distance <= 2)
-            .min()
-            .map(|(_, name)| name.to_owned()),
+        nearest: crate::yaml::nearest(field, known()).map(str::to_owned),
     })
 }
 

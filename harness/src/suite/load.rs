@@ -127,6 +127,11 @@ fn unknown_suite(name: &str) -> Problem {
         format!("there is no suite `{name}`"),
         source.place(0, "unknown suite"),
     );
+    if Tier::ALL.iter().any(|tier| tier.name() == name) {
+        return problem.help(format!(
+            "{name} is a tier: --suite full --filter tier={name}"
+        ));
+    }
     let problem = match yaml::nearest(name, known.iter().copied()) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None => problem,
