@@ -43,6 +43,7 @@ pub fn run_start(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         arguments,
         suites: vec![suite.name.clone()],
+        out: Some(options.out.to_string_lossy().into_owned()),
         host: Some(host()),
         device: Some(device_of(options, sources)),
         git_revision: git_revision(),

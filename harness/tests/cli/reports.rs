@@ -96,3 +96,21 @@ fn criteria_by_name_judge_the_same_outputs() {
         .expect(Exit::Ok, &["verified"]);
     }
 }
+
+#[test]
+fn the_commands_that_help_on_are_about_this_run() {
+    let one = ["--filter", "op=conv.fprop tier=core dtype=f32"];
+    let smoke = [&["run", "--builtin", "--out", "some where"], &one[..]].concat();
+    let more = "dnn-assay run --builtin --suite full ";
+    run(&smoke).expect(Exit::Ok, &["dnn-assay report 'some where' ", more]);
+    let full = [&["run", "--builtin", "--suite", "full"], &one[..]].concat();
+    let ran = run(&full);
+    ran.expect(
+        Exit::Ok,
+        &[
+            "dnn-assay report dnn-assay-out ",
+            "dnn-assay conform --builtin ",
+        ],
+    );
+    assert!(!ran.out.contains(more), "it was just run: {ran:#?}");
+}
