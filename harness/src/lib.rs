@@ -17,6 +17,7 @@ pub mod inspect;
 pub mod journal;
 pub mod judge;
 pub mod measure;
+pub mod pattern;
 pub mod plan;
 pub mod power;
 pub mod report;

@@ -2,11 +2,10 @@
 
 use std::io::Write;
 
-use globset::{Glob, GlobSetBuilder};
-
 use super::args::{DevCommand, PowerArgs, PowerFormat};
 use super::{Error, say, stdout};
 use crate::exit::Exit;
+use crate::pattern::globs;
 use crate::power::{self, PowerError, Table, Tried};
 
 /// Runs a tool.
@@ -26,11 +25,7 @@ pub fn dev(command: &DevCommand) -> Result<Exit, Error> {
 fn power(args: &PowerArgs) -> Result<Exit, Error> {
     let table =
         Table::embedded().map_err(|problem| Error::infrastructure(problem.render(false)))?;
-    let mut globs = GlobSetBuilder::new();
-    for pattern in &args.mutant {
-        globs.add(Glob::new(pattern).map_err(Error::usage)?);
-    }
-    let globs = globs.build().map_err(Error::usage)?;
+    let globs = globs(&args.mutant).map_err(|error| Error::usage(format!("--mutant: {error}")))?;
     let takes = |name: &str| globs.is_empty() || globs.is_match(name);
     if !table.mutants.iter().any(|mutant| takes(&mutant.name)) {
         return Err(Error::usage(PowerError::NoMutant(args.mutant.join(", "))));

@@ -14,7 +14,8 @@ pub const DEFAULT_SUITE: &str = "smoke";
 /// # Errors
 /// Usage: an unknown suite, a malformed file, id or filter, or a selection without cases.
 pub fn select(selection: &Selection, seed: u64) -> Result<Suite, Error> {
-    let filter = Filter::parse(&selection.filter).map_err(Error::usage)?;
+    let filter = Filter::parse(&selection.filter)
+        .map_err(|error| Error::usage(format!("--filter: {error}")))?;
     let smoke = [DEFAULT_SUITE.to_owned()];
     let suites = match selection.suite.as_slice() {
         [] => &smoke,

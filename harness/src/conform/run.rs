@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::Parser;
-use globset::{Glob, GlobMatcher};
+use globset::GlobMatcher;
 
 use super::args::ConformArgs;
 use super::check::{Check, Outcome, Stop};
@@ -14,6 +14,7 @@ use super::lab::Lab;
 use super::pairs::{self, Pair};
 use super::results::{CheckResult, OutcomeKind, Refusal, Report, SubjectReport};
 use crate::cli::args::{Cli, Command};
+use crate::pattern::{PatternError, glob};
 use crate::plan::PluginSource;
 use crate::run::{ExamineError, OptionError, RunOptions, Subject, examine};
 
@@ -25,9 +26,9 @@ pub enum ConformError {
     Option(#[from] OptionError),
     /// A pattern of `--check`.
     #[error("--check: {0}")]
-    Glob(#[from] globset::Error),
+    Glob(#[from] PatternError),
     /// Patterns that no check matches.
-    #[error("--check {0}: no check is called that; --list shows them")]
+    #[error("--check '{0}': no check is called that; --list shows them")]
     NoCheck(String),
     /// A plugin could not be examined.
     #[error(transparent)]
@@ -54,7 +55,7 @@ impl Selection {
     pub fn new(patterns: &[String]) -> Result<Self, ConformError> {
         let mut globs = Vec::new();
         for pattern in patterns {
-            let glob = Glob::new(pattern)?.compile_matcher();
+            let glob = glob(pattern)?.compile_matcher();
             let ids = checks::all().map(|check| check.id).chain(pairs::ids());
             let mut ids = ids.chain(heuristic::CHECKS.iter().map(|check| check.id));
             if !ids.any(|id| glob.is_match(id)) {

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::GlobSet;
+
+use crate::pattern::{self, PatternError};
 
 /// Globs of which one must match. `*` matches `/` too, as in fnmatch without flags.
 #[derive(Clone, Debug)]
@@ -16,14 +18,10 @@ impl Globs {
     ///
     /// # Errors
     /// The first that is none.
-    pub fn new(texts: &[String]) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
-        for text in texts {
-            set.add(GlobBuilder::new(text).literal_separator(false).build()?);
-        }
+    pub fn new(texts: &[String]) -> Result<Self, PatternError> {
         Ok(Self {
             texts: texts.to_vec(),
-            set: set.build()?,
+            set: pattern::globs(texts)?,
         })
     }
 

@@ -323,9 +323,12 @@ mod tests {
     )]
     #[case(
         "traits:\n  - {trait: f16, reason: r, when: {filter: 'x y'}}\n",
-        "filter term 'x'"
+        "term 'x': expected field=value"
     )]
-    #[case("traits:\n  - {trait: f16, reason: r, engine: '['}\n", "--engine '['")]
+    #[case(
+        "traits:\n  - {trait: f16, reason: r, engine: '['}\n",
+        "error: '[' is no glob, from character 1 on"
+    )]
     #[case("traits: [3]\n", "trait's name")]
     fn mistakes_are_pointed_at(#[case] text: &str, #[case] part: &str) {
         let message = declared(text).expect_err("a mistake");

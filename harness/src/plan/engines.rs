@@ -1,7 +1,9 @@
 //! `--engine`: which of a plugin's engines a run takes.
 
 use dnn_assay_abi::engine_id::{engine_id, format_engine_id};
-use globset::{Glob, GlobMatcher};
+use globset::GlobMatcher;
+
+use crate::pattern::{PatternError, glob};
 
 /// An engine of a loaded plugin, as far as choosing it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +34,6 @@ pub struct EnginePattern {
 /// Why engines cannot be chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The argument is no glob.
-    #[error("--engine '{text}': {message}")]
-    Pattern {
-        /// The argument.
-        text: String,
-        /// What is wrong with it.
-        message: String,
-    },
     /// No engine of the plugin matches.
     #[error("--engine '{text}' matches no engine of the plugin; it has {has}")]
     Absent {
@@ -54,8 +48,8 @@ impl EnginePattern {
     /// Reads a name, a glob, a decimal id or an id in hexadecimal with `0x`.
     ///
     /// # Errors
-    /// [`EngineError::Pattern`] for a malformed glob.
-    pub fn parse(text: &str) -> Result<Self, EngineError> {
+    /// [`PatternError`] for a malformed glob.
+    pub fn parse(text: &str) -> Result<Self, PatternError> {
         let hex = text
             .strip_prefix("0x")
             .or_else(|| text.strip_prefix("0X"))
@@ -64,14 +58,7 @@ impl EnginePattern {
         let id = hex.or_else(|| text.parse().ok());
         let glob = match id {
             Some(_) => None,
-            None => Some(
-                Glob::new(text)
-                    .map_err(|error| EngineError::Pattern {
-                        text: text.to_owned(),
-                        message: error.kind().to_string(),
-                    })?
-                    .compile_matcher(),
-            ),
+            None => Some(glob(text)?.compile_matcher()),
         };
         Ok(Self {
             text: text.to_owned(),

@@ -7,6 +7,7 @@
 use dnn_assay_graph::case::{AttributeKey, Case};
 use regex::Regex;
 
+use crate::pattern::{PatternError, regex};
 use crate::suite::SuiteCase;
 
 /// What a filter can ask of a case.
@@ -43,10 +44,10 @@ enum Term {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// Neither `field=value` nor `~regex`.
-    #[error("filter term '{0}': expected field=value, field!=value, ~regex or !~regex")]
+    #[error("term '{0}': expected field=value, field!=value, ~regex or !~regex")]
     Term(String),
     /// No case has such a field.
-    #[error("filter term '{term}': no field is called '{field}'{}; fields are {}", hint(.nearest), FIELDS.join(", "))]
+    #[error("term '{term}': no field is called '{field}'{}; fields are {}", hint(.nearest), FIELDS.join(", "))]
     Field {
         /// The term as typed.
         term: String,
@@ -56,13 +57,8 @@ pub enum FilterError {
         nearest: Option<String>,
     },
     /// The regular expression does not parse.
-    #[error("filter term '~{pattern}': {message}")]
-    Regex {
-        /// The pattern as typed.
-        pattern: String,
-        /// What is wrong with it.
-        message: String,
-    },
+    #[error(transparent)]
+    Regex(#[from] PatternError),
 }
 
 fn hint(nearest: &Option<String>) -> String {
@@ -126,15 +122,10 @@ fn is_part(value: &str, asked: &str) -> bool {
 fn parse_term(term: &str) -> Result<Term, FilterError> {
     let pattern = term.strip_prefix("!~").map(|pattern| (pattern, false));
     if let Some((pattern, wanted)) = pattern.or(term.strip_prefix('~').map(|p| (p, true))) {
-        return Regex::new(pattern)
-            .map(|regex| Term::Id {
-                regex: Box::new(regex),
-                wanted,
-            })
-            .map_err(|error| FilterError::Regex {
-                pattern: pattern.to_owned(),
-                message: error.to_string(),
-            });
+        return Ok(Term::Id {
+            regex: Box::new(regex(pattern)?),
+            wanted,
+        });
     }
     let (field, values) = term
         .split_once('=')
@@ -251,7 +242,10 @@ mod tests {
     #[rstest]
     #[case("conv", "expected field=value")]
     #[case("dtpye=f16", "did you mean 'dtype'?")]
-    #[case("~(", "unclosed group")]
+    #[case(
+        "~k(",
+        "'k(' is no regular expression, from character 2 on: unclosed group"
+    )]
     fn mistakes_are_named(#[case] text: &str, #[case] part: &str) {
         let message = Filter::parse(&[text]).expect_err("a mistake").to_string();
         assert!(message.contains(part), "{message}");

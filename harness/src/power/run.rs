@@ -34,7 +34,7 @@ pub enum PowerError {
     #[error("{0}")]
     Options(String),
     /// A pattern that no mutant's name matches.
-    #[error("no mutant is called {0}")]
+    #[error("--mutant: none is called {0}; mocks/mutants/mutants.yaml has the names")]
     NoMutant(String),
 }
 

@@ -11,6 +11,7 @@ use crate::cli::args::{
     WireChoice,
 };
 use crate::judge::Declared;
+use crate::pattern::PatternError;
 use crate::plan::EnginePattern;
 use crate::verdict::Depth;
 use crate::worker::{Limits, LoadMode, WorkerConfig};
@@ -72,8 +73,8 @@ struct Loading {
 #[derive(Debug, thiserror::Error)]
 pub enum OptionError {
     /// An engine pattern.
-    #[error(transparent)]
-    Engine(#[from] crate::plan::EngineError),
+    #[error("--engine: {0}")]
+    Engine(#[from] PatternError),
     /// Samples of a rule that is not the bound.
     #[error("--sample judges by the bound alone; leave out --criterion, or --sample")]
     Sample,

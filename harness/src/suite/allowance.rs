@@ -1,10 +1,11 @@
 //! Allowances for cases that are Weak by nature: each with a reason, an owner and an end.
 
-use globset::{Glob, GlobMatcher};
+use globset::GlobMatcher;
 use jiff::civil::Date;
 use serde::Deserialize;
 
 use super::tolerance::{check_schema, embedded};
+use crate::pattern::glob;
 use crate::yaml::{self, Problem, Source, Step};
 
 /// The allowances of a file.
@@ -151,8 +152,8 @@ fn parse(source: &Source, index: usize, entry: Entry) -> Result<Allowance, Box<P
             )));
         }
     }
-    let matcher = Glob::new(&entry.cases)
-        .map_err(|error| Problem::new(format!("not a glob: {error}"), place("cases")))?
+    let matcher = glob(&entry.cases)
+        .map_err(|error| Problem::new(error.to_string(), place("cases")))?
         .compile_matcher();
     let expires = entry.expires.parse::<Date>().map_err(|_| {
         Problem::new(format!("`{}` is no date", entry.expires), place("expires"))

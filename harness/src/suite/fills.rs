@@ -3,11 +3,12 @@
 use std::sync::LazyLock;
 
 use dnn_assay_graph::case::Fill;
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::GlobSet;
 use serde::Deserialize;
 
 use super::file::FillName;
 use super::tolerance::{check_schema, embedded};
+use crate::pattern;
 use crate::yaml::{self, Problem, Source, Step};
 
 /// The rule table.
@@ -108,14 +109,8 @@ fn rule(source: &Source, index: usize, entry: Entry) -> Result<FillRule, Box<Pro
         return Err(Box::new(Problem::new("`why` is empty", place("why"))));
     }
     let globs = |key, patterns: &[String]| -> Result<GlobSet, Box<Problem>> {
-        let mut builder = GlobSetBuilder::new();
-        let bad = |error: globset::Error| {
-            Box::new(Problem::new(format!("not a glob: {error}"), place(key)))
-        };
-        for pattern in patterns {
-            builder.add(Glob::new(pattern).map_err(bad)?);
-        }
-        builder.build().map_err(bad)
+        pattern::globs(patterns)
+            .map_err(|error| Box::new(Problem::new(error.to_string(), place(key))))
     };
     Ok(FillRule {
         fill,
@@ -179,7 +174,7 @@ mod tests {
             read.expect_err("a mistake").render(false)
         };
         assert!(problem("fill: aimed, ops: [conv.fprop], why: w").contains("cannot be in it"));
-        assert!(problem("fill: edges, ops: ['[', ], why: w").contains("not a glob"));
+        assert!(problem("fill: edges, ops: ['[', ], why: w").contains("'[' is no glob"));
         assert!(problem("fill: edge, ops: [conv.fprop], why: w").contains("edges"));
         assert!(problem("fill: edges, ops: [conv.fprop], why: ' '").contains("`why` is empty"));
     }

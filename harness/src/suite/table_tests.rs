@@ -139,7 +139,7 @@ fn an_allowance_holds_until_its_day() {
 
 #[rstest]
 #[case("2027-01-31", "soon", "`soon` is no date")]
-#[case("pointwise.gen_index/*", "'[z-a]'", "not a glob")]
+#[case("pointwise.gen_index/*", "'[z-a]'", "'[z-a]' is no glob")]
 #[case("owner: judge", "owner: ''", "`owner` is empty")]
 fn bad_allowances_are_refused(#[case] good: &str, #[case] bad: &str, #[case] part: &str) {
     let error =
