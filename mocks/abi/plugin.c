@@ -272,6 +272,15 @@ EXPORT status_t hipdnnEnginePluginGetWorkspaceSizeFromExecutionContext(void *han
     return SUCCESS;
 }
 
+/* How often this process has executed; the file that DNN_MOCK_EXECUTIONS names gets a byte for each. */
+static int executions(void) {
+    static int count;
+    const char *path = getenv("DNN_MOCK_EXECUTIONS");
+    FILE *file = path ? fopen(path, "ab") : NULL;
+    if (file) { fputc('x', file); fclose(file); }
+    return ++count;
+}
+
 EXPORT status_t hipdnnEnginePluginExecuteOpGraph(void *handle, void *context, void *workspace,
                                                  const buffer_t *buffers, uint32_t count) {
     ENTER();
@@ -286,8 +295,10 @@ EXPORT status_t hipdnnEnginePluginExecuteOpGraph(void *handle, void *context, vo
     if (count < 2) return fail("mock: two buffers, please");
     if (workspace) memset(workspace, 0, workspace_bytes());
     unsigned char *in = (unsigned char *)buffers[0].ptr, *out = (unsigned char *)buffers[1].ptr;
+    int first = executions() == 1;
     if (is("write-nothing")) return SUCCESS;
-    memcpy(out, in, is("write-half") ? plan_bytes / 2 : plan_bytes);
+    memcpy(out, in, is("write-half") || (first && is("write-half-first")) ? plan_bytes / 2 : plan_bytes);
+    if (is("wrong-sign")) out[plan_bytes - 1] ^= 0x80;
     if (is("past-end-1")) out[plan_bytes] = 0;
     if (is("past-end-far")) out[plan_bytes + 5000] = 0;
     if (is("before-start-1")) out[-1] = 0;

@@ -399,17 +399,16 @@ impl<'a> Slot<'a> {
             record_outcome(&first.outcome, times, &mut end);
             return Ok(end);
         };
-        let mut second = None;
-        if first.outcome.result == crate::worker::CaseResult::Ok
-            && crate::judge::is_suspicious(snapshot)
-        {
-            let mut spare = Times::default();
-            let again = self.execute(unit, prepared, (Run::Second, 1), evaluation, &mut spare)?;
-            second = again.ok().and_then(|execution| execution.snapshot);
-        }
+        let ended_well = first.outcome.result == crate::worker::CaseResult::Ok;
+        let again = match ended_well && crate::judge::is_suspicious(snapshot) {
+            true => Some(self.execute_again(unit, prepared, evaluation)?),
+            false => None,
+        };
+        let second = again.as_ref().and_then(|again| again.as_ref().ok());
+        let second = second.and_then(|execution| execution.snapshot.as_ref());
         let finding = judge_calls(&first.outcome.result)
-            .or_else(|| judge_memory(&prepared.graph, snapshot, second.as_ref()));
-        let mut end = match (finding, evaluation) {
+            .or_else(|| judge_memory(&prepared.graph, snapshot, second));
+        let mut end = match (finding, evaluation.as_ref()) {
             (Some(finding), _) => unit.end(finding, depth),
             (None, None) => {
                 let finding = skipped(SkipReason::Until, "--until executed");
@@ -432,7 +431,11 @@ impl<'a> Slot<'a> {
             && unit.rules.names_faults()
             && prepared.drawn.is_none()
         {
-            self.tell_steadiness(unit, prepared, snapshot, &mut end)?;
+            let again = match again {
+                Some(again) => again,
+                None => self.execute_again(unit, prepared, evaluation)?,
+            };
+            tell_steadiness(&prepared.graph, snapshot, &again, &mut end);
         }
         if self.context.options.repeat > 0 && matches!(end.verdict, Verdict::Pass | Verdict::Weak) {
             self.repeat(unit, prepared, snapshot, &mut end)?;
@@ -562,26 +565,16 @@ impl<'a> Slot<'a> {
         Ok(())
     }
 
-    /// Executes a case with wrong values once more, and notes whether they are the same ones: a race
-    /// looks otherwise than a wrong formula.
-    fn tell_steadiness(
+    /// Executes a case once more, over outputs that are poisoned otherwise: for elements that look
+    /// unwritten, and for wrong values. One execution serves both.
+    fn execute_again(
         &mut self,
         unit: &Unit<'_>,
         prepared: &Prepared,
-        first: &Snapshot,
-        end: &mut CaseEnd,
-    ) -> Result<(), SlotError> {
-        let mut known = Some(Evaluation::default());
+        evaluation: &mut Option<Evaluation>,
+    ) -> Result<Result<Execution, Finding>, SlotError> {
         let run = (Run::Second, 1);
-        let again = self.execute(unit, prepared, run, &mut known, &mut Times::default())?;
-        let differs = match &again {
-            Err(finding) => Some(finding.reason.clone()),
-            Ok(Execution { outcome, snapshot }) => judge_calls(&outcome.result)
-                .or_else(|| judge_repeats(&prepared.graph, first, snapshot.as_ref()?))
-                .map(|finding| finding.reason),
-        };
-        end.notes.push(differs.unwrap_or_else(|| STEADY.to_owned()));
-        Ok(())
+        self.execute(unit, prepared, run, evaluation, &mut Times::default())
     }
 
     fn judge_outputs(
@@ -832,6 +825,23 @@ fn dump(
         end.dump = None;
         end.notes.push(format!("not dumped: {error}"));
     }
+}
+
+/// Notes whether wrong values are the same ones when the case is executed again: a race looks
+/// otherwise than a wrong formula.
+fn tell_steadiness(
+    graph: &Graph,
+    first: &Snapshot,
+    again: &Result<Execution, Finding>,
+    end: &mut CaseEnd,
+) {
+    let differs = match again {
+        Err(finding) => Some(finding.reason.clone()),
+        Ok(Execution { outcome, snapshot }) => judge_calls(&outcome.result)
+            .or_else(|| judge_repeats(graph, first, snapshot.as_ref()?))
+            .map(|finding| finding.reason),
+    };
+    end.notes.push(differs.unwrap_or_else(|| STEADY.to_owned()));
 }
 
 fn skipped(reason: SkipReason, text: &str) -> Finding {

@@ -8,6 +8,7 @@ mod discover;
 mod dump;
 mod environment;
 mod examples;
+mod executions;
 mod files;
 mod interrupt;
 mod knobs;
