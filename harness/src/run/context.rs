@@ -10,7 +10,7 @@ use super::stop::Stop;
 use crate::cli::args::FailOn;
 use crate::dump::Dumper;
 use crate::gate::Gate;
-use crate::journal::{CaseEnd, CaseStart, Infra, JournalWriter, Record};
+use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, JournalWriter, Record};
 use crate::judge::Rules;
 use crate::report::progress::Progress;
 use crate::shrink::Shrinker;
@@ -112,6 +112,14 @@ impl Context {
             red(&mut end);
         }
         self.journal.append(&Record::CaseEnd(Box::new(end)))
+    }
+
+    /// Writes an infrastructure record.
+    ///
+    /// # Errors
+    /// What the journal's file says.
+    pub fn infra(&self, kind: InfraKind, message: String) -> io::Result<()> {
+        self.journal.infra(&Infra::now(kind, message))
     }
 
     /// Whether `--fail-on` makes a verdict red.

@@ -1,16 +1,23 @@
 //! The main job: examine plugins, run the cases on them, judge, write the journal, report.
 
+mod again;
 mod batch;
+mod case;
 mod context;
 mod device;
+mod dumping;
+mod execution;
+mod finding;
 mod floor;
 mod interrupt;
+mod judging;
 mod knobs;
 mod memory;
 mod options;
 mod prepared;
 mod probe;
 mod result;
+mod separate;
 mod single;
 mod slot;
 mod slot_device;
@@ -18,6 +25,7 @@ mod start;
 mod stop;
 mod subject;
 mod sweep;
+mod unit;
 mod wire;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,8 +5,9 @@ use dnn_assay_graph::Graph;
 use dnn_assay_graph::wire::{EngineConfig, write_engine_config};
 use dnn_assay_reference::{Values, dtype};
 
+use super::execution::load_arena;
 use super::prepared::{self, Prepared};
-use super::slot::{SlotError, load_arena};
+use super::slot::SlotError;
 use super::subject::Subject;
 use crate::worker::{CaseRequest, CaseResult, Reply, Until, Worker};
 

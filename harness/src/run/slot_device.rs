@@ -6,8 +6,10 @@ use dnn_assay_device::Run;
 use dnn_assay_reference::Evaluation;
 
 use super::device::name_of;
+use super::execution::Execution;
 use super::prepared::Prepared;
-use super::slot::{Execution, Slot, SlotError, Unit};
+use super::slot::{Slot, SlotError};
+use super::unit::Unit;
 use crate::journal::{CaseEnd, InfraKind, Times};
 use crate::judge::Finding;
 use crate::verdict::{FailKind, Verdict};

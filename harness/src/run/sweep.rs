@@ -7,8 +7,10 @@ use dnn_assay_device::Run;
 use dnn_assay_graph::wire::{KnobSetting, read_engine_details};
 use dnn_assay_reference::Evaluation;
 
+use super::execution::Execution;
 use super::prepared::Prepared;
-use super::slot::{Execution, Slot, SlotError, Unit};
+use super::slot::{Slot, SlotError};
+use super::unit::Unit;
 use crate::conform::knob::{inside, show};
 use crate::journal::{CaseEnd, Times};
 
