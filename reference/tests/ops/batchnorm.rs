@@ -5,7 +5,7 @@ use dnn_assay_graph::schema::{
     BatchnormInferenceAttributesVarianceExt,
 };
 use dnn_assay_graph::{Attributes, DataType, Graph, Tensor, TensorValue};
-use dnn_assay_reference::{Estimate, Values, dtype};
+use dnn_assay_reference::{Estimate, Values, dtype, evaluate_values};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -274,6 +274,38 @@ proptest! {
             let estimate = &evaluation.tensors[&uid];
             prop_assert_eq!(within(data_type, estimate, &got), Ok(()), "tensor {}", uid);
         }
+    }
+}
+
+/// Rows that fill whole runs and leave some over, on several threads; many channels, and too few of
+/// them for a thread each. Values alone have the bits of those with their uncertainty.
+#[rstest]
+fn large_tensors_agree_with_the_textbook(
+    #[values(
+        Form::Inference,
+        Form::Variance,
+        Form::Training,
+        Form::Backward,
+        Form::BackwardSaved
+    )]
+    form: Form,
+    #[values([3, 9, 37, 41], [5, 1, 70, 67], [300, 70, 1, 1])] dims: [i64; 4],
+) {
+    let graph = norm_graph(form, &dims, DataType::Float);
+    let values = norm_inputs(&graph, 1.0, 7);
+    let evaluation = run(&graph, &values);
+    let alone = evaluate_values(&graph, &values).unwrap();
+    for (uid, expected) in naive(form, &dims, &values) {
+        let size = expected.iter().fold(1.0f64, |most, y| most.max(y.abs()));
+        let got = &evaluation.tensors[&uid].value;
+        for (index, (got, y)) in got.iter().zip(&expected).enumerate() {
+            assert!(
+                (got - y).abs() <= 1e-11 * size,
+                "{uid} at {index}: {got} for {y}"
+            );
+        }
+        let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&alone[&uid]), bits(got), "{uid}");
     }
 }
 

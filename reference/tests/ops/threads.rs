@@ -3,7 +3,7 @@
 use crate::graphs::{Axis, Direction, Shape, graph, inputs, run, tensor};
 use dnn_assay_graph::schema::{BatchnormAttributes, PointwiseAttributes};
 use dnn_assay_graph::{DataType, Graph, PointwiseMode, Tensor, TensorValue};
-use dnn_assay_reference::{Evaluation, release_memory};
+use dnn_assay_reference::{Evaluation, evaluate_values, release_memory};
 
 fn graphs() -> Vec<Graph> {
     let axis = |input, taps, stride| Axis {
@@ -154,5 +154,24 @@ fn used_memory_leaves_no_trace() {
         }
         drop(first);
         assert_eq!(bits(&run(graph, &values)), expected, "graph {index}");
+    }
+}
+
+/// Who asks for values alone gets those that come with their uncertainty.
+#[test]
+fn values_alone_have_the_same_bits() {
+    for (index, graph) in graphs().iter().enumerate() {
+        let values = inputs(graph, index as u64);
+        let alone = evaluate_values(graph, &values).unwrap();
+        let both = run(graph, &values);
+        assert_eq!(alone.len(), both.tensors.len(), "graph {index}");
+        for (uid, values) in alone {
+            let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(
+                bits(&values),
+                bits(&both.tensors[&uid].value),
+                "graph {index}, tensor {uid}"
+            );
+        }
     }
 }
