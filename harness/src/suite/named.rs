@@ -21,7 +21,13 @@ pub fn of_ids<S: AsRef<str>>(ids: &[S]) -> Result<Suite, Box<Problem>> {
             let case = Case::parse_short(id.as_ref()).map_err(|error| {
                 let mut place = source.place(error.at.start, "here");
                 place.span = error.at.clone();
-                Box::new(Problem::new(error.message, place))
+                let problem = Problem::new(error.message, place);
+                Box::new(match id.as_ref().split_once('@') {
+                    Some((_, engine)) => problem.help(format!(
+                        "reports put the engine behind an '@': give it as --engine {engine}"
+                    )),
+                    None => problem,
+                })
             })?;
             Ok(SuiteCase {
                 id: case.to_string(),

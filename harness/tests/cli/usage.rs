@@ -26,6 +26,7 @@ fn no_subcommand_prints_the_help() {
 #[case(&["run", "--filter", "op=conv dtype=i32"], "takes none of the")]
 #[case(&["run", "--case", "conv.fprp/f32/nchw/n1-c1-k1-i4x4-f1x1"], "conv.fprop")]
 #[case(&["run", "--case", "conv.fprop/f33/nchw/n1-c1-k1-i4x4-f1x1"], "f32")]
+#[case(&["run", "--case", "pointwise.add/f32/nchw/n1-c1-i2x2/none/uni@A"], "give it as --engine A")]
 #[case(&["run", "--timeout", "exec=3s"], "no phase is called 'exec'")]
 #[case(&["run", "--budget", "soon"], "is no time")]
 #[case(&["run", "--trait", "fp16"], "no trait")]

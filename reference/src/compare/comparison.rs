@@ -121,6 +121,21 @@ impl fmt::Display for Note {
     }
 }
 
+/// A number with all its digits, and with an exponent where there would be many zeros.
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(number) = self;
+        let plain = *number == 0.0 || (1e-5..1e16).contains(&number.abs());
+        if plain || !number.is_finite() {
+            write!(f, "{number}")
+        } else {
+            write!(f, "{number:e}")
+        }
+    }
+}
+
 impl fmt::Display for Element {
     /// `[0, 2] expected 1.5, got 2, margin 3.4, 12 ulp`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,10 +146,13 @@ impl fmt::Display for Element {
             margin,
             ..
         } = self;
-        write!(
-            f,
-            "{coordinates:?} expected {expected}, got {got}, margin {margin:.3}"
-        )?;
+        let (expected, got) = (Short(*expected), Short(*got));
+        write!(f, "{coordinates:?} expected {expected}, got {got}, margin ")?;
+        if margin.is_finite() && *margin >= 1e6 {
+            write!(f, "{margin:.2e}")?;
+        } else {
+            write!(f, "{margin:.3}")?;
+        }
         match self.ulps {
             Some(ulps) => write!(f, ", {ulps} ulp"),
             None => Ok(()),
