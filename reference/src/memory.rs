@@ -16,6 +16,9 @@ const ALLOWANCE: f64 = 64.0 * 1024.0 * 1024.0;
 /// Memory that [`Array`](crate::Array) keeps for later cases counts as 16 of the 64 MiB: it is never more
 /// than that together with what the largest case needs.
 ///
+/// What threads lay out for themselves fits into the 64 MiB for up to 16 of them; each more may need
+/// 8 MiB.
+///
 /// More is needed in these cases only: an image's result of a convolution, or a filter's gradient,
 /// of more than 2²⁰ elements whose sums have one sign or lose their squares to underflow, at 48 bytes
 /// each; more than 10⁵ terms in the sums of a convolution, at 8 bytes; an uncertain filter, at 16

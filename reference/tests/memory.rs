@@ -152,9 +152,16 @@ fn chain() -> Graph {
     graph(tensors, nodes)
 }
 
-/// One test, because the peak is the process's.
+/// One test, because the peak is the process's. On as many threads as the statement is for at most.
 #[test]
 fn an_evaluation_needs_no_more_than_it_says() {
+    for threads in [2, 16] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().unwrap().install(no_more_than_it_says);
+    }
+}
+
+fn no_more_than_it_says() {
     for (name, graph, signed) in [
         ("fprop", fprop(), true),
         ("fprop of one sign", smaller_images(), false),
