@@ -6,6 +6,7 @@ mod calls;
 mod declared;
 mod diagnosis;
 mod geometry;
+mod looked;
 mod memory;
 mod overflow;
 mod repeats;
@@ -17,6 +18,7 @@ mod values;
 
 pub use calls::judge_calls;
 pub use declared::{Declared, ScopeEntry, TraitEntry, Unit};
+pub use looked::{Looked, look};
 pub use memory::{is_suspicious, judge_memory};
 pub use overflow::overflow_named;
 pub use repeats::judge_repeats;

@@ -2,18 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use dnn_assay_device::Snapshot;
 use dnn_assay_graph::{Graph, Tensor};
-use dnn_assay_reference::sample::{self, Checksum, Sampled, Source};
-use dnn_assay_reference::{Comparison, Criterion, Mismatch};
+use dnn_assay_reference::sample::{self, Checksum, Sampled, Seen, Source, Sums};
+use dnn_assay_reference::{Comparison, Criterion, Mismatch, Trait};
 
+use super::looked::{Looked, skip};
+use super::undeclared::{Failed, convict, explanation};
 use super::values::{histogram_of, naive, worst_of};
 use super::{Finding, Rules};
 use crate::journal::{CaseEnd, SampledRecord, SumsRecord, Worst};
-use crate::verdict::{FailKind, SkipReason, Verdict};
+use crate::verdict::{FailKind, Verdict};
 
 /// Said beside a failure: names and geometry need every element.
 const NO_NAMES: &str = "judged by samples: the fault is not named, and its geometry not described";
+
+/// Traits whose errors go by the largest element of the whole tensor.
+const WHOLE: [Trait; 2] = [Trait::Winograd, Trait::Fft];
 
 /// What a case is judged by.
 pub struct Sampling<'a> {
@@ -21,14 +25,10 @@ pub struct Sampling<'a> {
     pub graph: &'a Graph,
     /// Its inputs.
     pub source: &'a dyn Source,
-    /// What was written.
-    pub snapshot: &'a Snapshot,
+    /// What was written, outputs in the order of the graph.
+    pub looked: &'a [Looked],
     /// The rules of the unit.
     pub rules: &'a Rules,
-    /// Elements drawn at random from each output.
-    pub random: u32,
-    /// Seed of the draws.
-    pub seed: u64,
 }
 
 /// The judgement of a case by samples.
@@ -41,12 +41,15 @@ pub struct SampledValues {
     outputs: Vec<(String, Sampled)>,
     record: SampledRecord,
     worst: Option<Worst>,
+    notes: Vec<String>,
 }
 
 struct Output<'a> {
     tensor: &'a Tensor,
+    looked: &'a Looked,
     sampled: Sampled,
-    sums: Result<Checksum, String>,
+    /// Sums by the reference, and what they say.
+    sums: Result<(Sums, Checksum), String>,
 }
 
 /// Judges every output by samples: each sampled element by the bound, as if the whole were compared,
@@ -54,8 +57,8 @@ struct Output<'a> {
 pub fn judge_samples(case: &Sampling<'_>) -> SampledValues {
     let start = Instant::now();
     let mut outputs = Vec::new();
-    for tensor in case.graph.outputs() {
-        match judge(case, tensor) {
+    for looked in case.looked {
+        match case.judge(looked) {
             Ok(output) => outputs.push(output),
             Err(finding) => return SampledValues::skipped(finding, start.elapsed()),
         }
@@ -65,10 +68,15 @@ pub fn judge_samples(case: &Sampling<'_>) -> SampledValues {
         worst.naive = teller.and_then(|_| naive(case.graph, case.source, &worst));
         worst
     };
+    let mut finding = verdict(&outputs, teller);
+    let notes = match teller {
+        Some(_) => case.under_traits(&outputs, &mut finding),
+        None => Vec::new(),
+    };
     SampledValues {
-        finding: verdict(&outputs, teller),
+        finding,
         reference: start.elapsed(),
-        record: record(case, &outputs),
+        record: record(case.looked, &outputs),
         worst: teller
             .or_else(|| {
                 outputs
@@ -83,50 +91,105 @@ pub fn judge_samples(case: &Sampling<'_>) -> SampledValues {
             .into_iter()
             .map(|output| (output.tensor.name.clone(), output.sampled))
             .collect(),
+        notes,
     }
 }
 
-fn judge<'a>(case: &Sampling<'a>, tensor: &'a Tensor) -> Result<Output<'a>, Finding> {
-    let skip = |why: String| Finding::new(Verdict::Skipped(SkipReason::NoReference), why);
-    let check = case.snapshot.buffer(tensor.uid);
-    let check = check.ok_or_else(|| skip(format!("there is no buffer of {}", tensor.name)))?;
-    let draws = case.random as usize;
-    let choice = sample::choose(tensor, groups(case.graph), draws, case.seed);
-    let arithmetic = &case.rules.arithmetic;
-    let sampled = sample::judge(
-        case.graph,
-        case.source,
-        arithmetic,
-        (tensor, &check.bytes),
-        &Criterion::Bound,
-        &choice,
-    );
-    Ok(Output {
-        tensor,
-        sampled: sampled.map_err(|error| skip(error.to_string()))?,
-        sums: sample::checksum(case.graph, case.source, arithmetic, tensor, &check.bytes),
-    })
-}
+impl<'a> Sampling<'a> {
+    fn judge(&self, looked: &'a Looked) -> Result<Output<'a>, Finding> {
+        let missing = || skip(format!("the graph has no tensor {}", looked.uid));
+        let tensor = self.graph.tensor(looked.uid).ok_or_else(missing)?;
+        let sampled = self.sampled(tensor, &looked.seen, self.rules);
+        let arithmetic = &self.rules.arithmetic;
+        let sums = looked.sums.clone().and_then(|written| {
+            let sums = Sums::of(self.graph, self.source, arithmetic, tensor)?;
+            let said = sums.compare((self.graph, tensor), arithmetic, &written)?;
+            Ok((sums, said))
+        });
+        Ok(Output {
+            tensor,
+            looked,
+            sampled: sampled.map_err(|error| skip(error.to_string()))?,
+            sums,
+        })
+    }
 
-/// Groups of the graph's convolution; 1 where there is none.
-fn groups(graph: &Graph) -> usize {
-    let of = |x: i64, w: i64| {
-        let channels = |uid: i64| graph.tensor(uid)?.dims.get(1).copied();
-        let groups = channels(x)? / channels(w)?.max(1);
-        usize::try_from(groups).ok()
-    };
-    let mut nodes = graph.nodes.iter().map(|node| &node.attributes);
-    let groups = nodes.find_map(|attributes| {
-        let conv = attributes.convolution()?;
-        of(conv.x, conv.w)
-    });
-    groups.unwrap_or(1).max(1)
+    fn sampled(
+        &self,
+        tensor: &Tensor,
+        seen: &Seen,
+        rules: &Rules,
+    ) -> Result<Sampled, sample::SampleError> {
+        let (arithmetic, bound) = (&rules.arithmetic, Criterion::Bound);
+        sample::judge(self.graph, self.source, arithmetic, (tensor, seen), &bound)
+    }
+
+    /// What an undeclared trait makes of samples that fail, with what is to be said of it. Where only
+    /// sums are wrong none is tried: the errors of a trait are nearly everywhere, and no sample has one.
+    fn under_traits(&self, outputs: &[Output<'_>], finding: &mut Finding) -> Vec<String> {
+        if outputs
+            .iter()
+            .all(|output| output.sampled.comparison.passed)
+        {
+            return Vec::new();
+        }
+        let failed = Failed {
+            graph: self.graph,
+            rules: self.rules,
+            comparisons: outputs.iter().map(|o| &o.sampled.comparison).collect(),
+            named: &[],
+            except: &WHOLE,
+        };
+        let accepts = |rules: &Rules| {
+            let accepted = outputs.iter().all(|output| self.accepts(output, rules));
+            accepted.then_some(())
+        };
+        let trials = explanation(&failed, accepts);
+        match trials.found {
+            Some((which, ())) => {
+                convict(finding, which, self.rules);
+                Vec::new()
+            }
+            None => trials.notes(),
+        }
+    }
+
+    /// Whether other rules accept all samples and sums of an output.
+    fn accepts(&self, output: &Output<'_>, rules: &Rules) -> bool {
+        let tensor = output.tensor;
+        let passes = |seen: &Seen| {
+            let sampled = self.sampled(tensor, seen, rules);
+            sampled.is_ok_and(|sampled| sampled.comparison.passed)
+        };
+        // The first wrong elements settle most trials.
+        let first = output.sampled.comparison.first.iter();
+        let first: Vec<usize> = first.map(|element| element.index).collect();
+        let seen = &output.looked.seen;
+        let samples = (first.is_empty() || passes(&seen.only(&first))) && passes(seen);
+        samples && self.accepts_sums(output, rules)
+    }
+
+    /// Wider bounds change nothing where no sum was beyond its own.
+    fn accepts_sums(&self, output: &Output<'_>, rules: &Rules) -> bool {
+        let (Ok((sums, said)), Ok(written)) = (&output.sums, &output.looked.sums) else {
+            return true;
+        };
+        let arithmetic = &rules.arithmetic;
+        said.outside == 0
+            || sums
+                .compare((self.graph, output.tensor), arithmetic, written)
+                .is_ok_and(|said| said.outside == 0)
+    }
 }
 
 impl Output<'_> {
     fn passes(&self) -> bool {
-        let sums = self.sums.as_ref().map_or(0, |sums| sums.outside);
+        let sums = self.said().map_or(0, |said| said.outside);
         self.sampled.comparison.passed && sums == 0
+    }
+
+    fn said(&self) -> Option<&Checksum> {
+        self.sums.as_ref().ok().map(|(_, said)| said)
     }
 
     fn margin(&self) -> f64 {
@@ -137,7 +200,7 @@ impl Output<'_> {
         let c = &self.sampled.comparison;
         let name = &self.tensor.name;
         if c.passed {
-            let sums = self.sums.as_ref().map(sums_text).unwrap_or_default();
+            let sums = self.said().map(sums_text).unwrap_or_default();
             return Finding::new(Verdict::Fail(FailKind::Numeric), format!("{name}: {sums}"));
         }
         let kind = match c.kind {
@@ -175,7 +238,7 @@ fn verdict(outputs: &[Output<'_>], teller: Option<&Output<'_>>) -> Finding {
     }
     if outputs.is_empty() {
         let why = "the graph has no output with a buffer";
-        return Finding::new(Verdict::Skipped(SkipReason::NoReference), why);
+        return skip(why.to_owned());
     }
     let accepted = outputs
         .iter()
@@ -195,11 +258,9 @@ fn verdict(outputs: &[Output<'_>], teller: Option<&Output<'_>>) -> Finding {
     Finding::new(Verdict::Pass, String::new())
 }
 
-fn record(case: &Sampling<'_>, outputs: &[Output<'_>]) -> SampledRecord {
+fn record(looked: &[Looked], outputs: &[Output<'_>]) -> SampledRecord {
     let sum = |f: fn(&Sampled) -> usize| outputs.iter().map(|o| f(&o.sampled) as u64).sum();
-    let sums = outputs
-        .iter()
-        .filter_map(|output| output.sums.as_ref().ok());
+    let sums = outputs.iter().filter_map(Output::said);
     let sums = sums.map(|sums| SumsRecord {
         sums: sums.sums as u64,
         channels: sums.channels as u64,
@@ -207,11 +268,12 @@ fn record(case: &Sampling<'_>, outputs: &[Output<'_>]) -> SampledRecord {
         unsummed: sums.unsummed as u64,
         margin: sums.margin,
     });
+    let random = looked.first().map_or(0, |l| l.seen.choice.random as u64);
     SampledRecord {
         elements: sum(|sampled| sampled.total),
-        random: u64::from(case.random),
+        random,
         left_out: sum(|sampled| sampled.left_out),
-        misses: SampledRecord::misses(u64::from(case.random)),
+        misses: SampledRecord::misses(random),
         sums: sums.max_by(|a, b| a.margin.total_cmp(&b.margin)),
         no_sums: outputs
             .iter()
@@ -220,13 +282,15 @@ fn record(case: &Sampling<'_>, outputs: &[Output<'_>]) -> SampledRecord {
 }
 
 impl SampledValues {
-    fn skipped(finding: Finding, reference: Duration) -> Self {
+    /// A case that cannot be judged by samples after all.
+    pub fn skipped(finding: Finding, reference: Duration) -> Self {
         Self {
             finding,
             reference,
             outputs: Vec::new(),
             record: SampledRecord::default(),
             worst: None,
+            notes: Vec::new(),
         }
     }
 
@@ -262,6 +326,7 @@ impl SampledValues {
         if matches!(end.verdict, Verdict::Fail(_)) {
             end.notes.push(NO_NAMES.to_owned());
         }
+        end.notes.extend(self.notes);
         end.worst = self.worst;
         end.sampled = Some(self.record);
     }

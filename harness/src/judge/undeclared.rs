@@ -3,42 +3,34 @@
 use dnn_assay_device::Snapshot;
 use dnn_assay_graph::{Attributes, DataType, Graph, PointwiseMode};
 use dnn_assay_reference::{
-    Comparison, Criterion, Evaluation, Trait, Traits, Values as Inputs, compare, evaluate,
+    Comparison, Criterion, Evaluation, Trait, Values as Inputs, compare, evaluate,
 };
 
-use super::Rules;
+use super::{Finding, Rules};
+use crate::verdict::{FailKind, Verdict};
 
 /// A failed case.
 pub struct Failed<'a> {
     /// Its graph.
     pub graph: &'a Graph,
-    /// Its inputs.
-    pub inputs: &'a Inputs,
-    /// What was written.
-    pub snapshot: &'a Snapshot,
     /// The rules by which it failed.
     pub rules: &'a Rules,
     /// The comparisons by those rules, outputs in the order of the graph.
     pub comparisons: Vec<&'a Comparison>,
     /// Ids of the hypotheses that explain it.
     pub named: &'a [String],
+    /// Traits that cannot be tried on it.
+    pub except: &'a [Trait],
 }
 
-/// What came of trying traits.
-#[derive(Default)]
-pub struct Trials {
+/// What came of trying traits; `T` is what a trial leaves where it explains the failure.
+pub struct Trials<T> {
     /// Those that were tried, in order.
     pub tried: Vec<Trait>,
+    /// Those that apply and cannot be tried on this case.
+    pub untried: Vec<Trait>,
     /// The one that explains the failure.
-    pub found: Option<Explanation>,
-}
-
-/// A trait that explains a failure.
-pub struct Explanation {
-    /// The trait.
-    pub which: Trait,
-    /// The reference under it.
-    pub evaluation: Evaluation,
+    pub found: Option<(Trait, T)>,
 }
 
 /// The order in which traits are tried where nothing is named: what widens the bound least comes
@@ -64,24 +56,33 @@ const DRIFT: f64 = -8.0;
 /// Work up to which a failure is looked at: the reference is computed once for each trait.
 const MOST_FLOPS: f64 = 4e8;
 
-/// The first trait under which every output is accepted. None is tried where a fault is named that is
-/// no trait.
-pub fn explanation(failed: &Failed<'_>) -> Trials {
+/// The first trait under whose rules `explains` accepts every output. None is tried where a fault is
+/// named that is no trait.
+pub fn explanation<T>(failed: &Failed<'_>, explains: impl Fn(&Rules) -> Option<T>) -> Trials<T> {
+    let mut trials = Trials {
+        tried: Vec::new(),
+        untried: Vec::new(),
+        found: None,
+    };
     let named: Vec<Option<Trait>> = failed.named.iter().map(|id| of(id)).collect();
     // A named fault that is no trait says more than a wider bound.
-    if named.first().is_some_and(Option::is_none) || too_large(failed.graph) {
-        return Trials::default();
+    if named.first().is_some_and(Option::is_none) {
+        return trials;
     }
     let preferred = named.iter().copied().flatten();
     let others = ORDER.into_iter().filter(|_| named.is_empty());
-    let mut trials = Trials::default();
     for which in preferred.chain(others) {
         let is_new = !failed.rules.traits.has(which) && applies(which, failed.graph);
         if !is_new || !is_believable(which, &failed.comparisons) {
             continue;
         }
+        if failed.except.contains(&which) {
+            trials.untried.push(which);
+            continue;
+        }
         trials.tried.push(which);
-        trials.found = try_trait(failed, which);
+        let rules = failed.rules.with_traits(failed.rules.traits.with(which));
+        trials.found = explains(&rules).map(|left| (which, left));
         if trials.found.is_some() {
             break;
         }
@@ -89,23 +90,62 @@ pub fn explanation(failed: &Failed<'_>) -> Trials {
     trials
 }
 
+impl<T> Trials<T> {
+    /// What is worth saying of trials of which none explains the failure.
+    pub fn notes(&self) -> Vec<String> {
+        let names = |traits: &[Trait]| {
+            let names: Vec<&str> = traits.iter().map(|which| which.name()).collect();
+            names.join(", ")
+        };
+        let mut notes = Vec::new();
+        if !self.tried.is_empty() {
+            notes.push(format!(
+                "no trait explains it; tried: {}",
+                names(&self.tried)
+            ));
+        }
+        if !self.untried.is_empty() {
+            notes.push(format!(
+                "traits that err by the whole tensor are not tried by samples: {}",
+                names(&self.untried)
+            ));
+        }
+        notes
+    }
+}
+
+/// Says in a finding that a trait explains all of it.
+pub fn convict(finding: &mut Finding, which: Trait, rules: &Rules) {
+    finding.verdict = Verdict::Fail(FailKind::UndeclaredTrait);
+    finding.reason = format!(
+        "{}; all of it is within the bound of the trait `{which}`, which the engine does not \
+         declare; if it is meant, add under `traits` in dnn-assay.yaml: {}",
+        finding.reason,
+        rules.entry(which)
+    );
+}
+
 fn of(id: &str) -> Option<Trait> {
     Trait::of_hypothesis(id)
 }
 
-fn try_trait(failed: &Failed<'_>, which: Trait) -> Option<Explanation> {
-    let traits: Traits = failed.rules.traits.with(which);
-    let rules = failed.rules.with_traits(traits);
-    let evaluation = evaluate(failed.graph, failed.inputs, &rules.arithmetic).ok()?;
-    let accepted = failed.graph.outputs().all(|tensor| {
+/// The reference of whole tensors by `rules`, if it accepts every output.
+pub fn accepts_whole(
+    graph: &Graph,
+    inputs: &Inputs,
+    snapshot: &Snapshot,
+    rules: &Rules,
+) -> Option<Evaluation> {
+    let evaluation = evaluate(graph, inputs, &rules.arithmetic).ok()?;
+    let accepted = graph.outputs().all(|tensor| {
         let estimate = evaluation.tensors.get(&tensor.uid);
-        let check = failed.snapshot.buffer(tensor.uid);
+        let check = snapshot.buffer(tensor.uid);
         let compared = estimate
             .zip(check)
             .map(|(estimate, check)| compare(tensor, estimate, &check.bytes, &Criterion::Bound));
         matches!(compared, Some(Ok(comparison)) if comparison.passed)
     });
-    accepted.then_some(Explanation { which, evaluation })
+    accepted.then_some(evaluation)
 }
 
 /// Whether a graph has something that the trait is about.
@@ -183,7 +223,8 @@ fn is_believable(which: Trait, comparisons: &[&Comparison]) -> bool {
     }
 }
 
-fn too_large(graph: &Graph) -> bool {
+/// Whether the reference of whole tensors takes too long to be computed for each trait.
+pub fn too_large(graph: &Graph) -> bool {
     let work = dnn_assay_graph::case::Work::of(graph);
     work.flops > MOST_FLOPS
 }

@@ -13,7 +13,7 @@ use dnn_assay_reference::{
 };
 
 use super::diagnosis::{self, Named, Suspicious};
-use super::undeclared::{Explanation, Failed, Trials, explanation};
+use super::undeclared::{Failed, accepts_whole, convict, explanation, too_large};
 use super::{Finding, Rules, bias, exactness_note, geometry};
 use crate::cli::args::CriterionName;
 use crate::journal::{CaseEnd, MismatchGeometry, Worst};
@@ -155,21 +155,20 @@ impl<'a> Judged<'a> {
 
     /// What an undeclared trait makes of values that fail.
     fn under_traits(&self, mut values: Values, outputs: &[Output<'_>]) -> Result<Values, Finding> {
+        if too_large(self.graph) {
+            return Ok(values);
+        }
         let failed = Failed {
             graph: self.graph,
-            inputs: self.inputs,
-            snapshot: self.snapshot,
             rules: self.rules,
             comparisons: outputs.iter().map(|output| &output.comparison).collect(),
             named: &values.diagnosis,
+            except: &[],
         };
-        let Trials { tried, found } = explanation(&failed);
-        let Some(Explanation { which, evaluation }) = found else {
-            let tried: Vec<&str> = tried.iter().map(|which| which.name()).collect();
-            if !tried.is_empty() {
-                let note = format!("no trait explains it; tried: {}", tried.join(", "));
-                values.notes.push(note);
-            }
+        let accepts = |rules: &Rules| accepts_whole(self.graph, self.inputs, self.snapshot, rules);
+        let trials = explanation(&failed, accepts);
+        let Some((which, evaluation)) = trials.found else {
+            values.notes.extend(trials.notes());
             return Ok(values);
         };
         if which == Trait::FlushDenormals && self.fill == Fill::Special {
@@ -186,13 +185,7 @@ impl<'a> Judged<'a> {
                 .push("denormals are flushed to zero".to_owned());
             return Ok(flushed);
         }
-        values.finding.verdict = Verdict::Fail(FailKind::UndeclaredTrait);
-        values.finding.reason = format!(
-            "{}; all of it is within the bound of the trait `{which}`, which the engine does not \
-             declare; if it is meant, add under `traits` in dnn-assay.yaml: {}",
-            values.finding.reason,
-            self.rules.entry(which)
-        );
+        convict(&mut values.finding, which, self.rules);
         Ok(values)
     }
 }

@@ -14,7 +14,8 @@ use super::subject::hex;
 use super::unit::Unit;
 use crate::journal::{CaseEnd, Times};
 use crate::judge::{
-    Sampling, is_suspicious, judge_calls, judge_memory, judge_samples, judge_values, overflow_named,
+    SampledValues, Sampling, is_suspicious, judge_calls, judge_memory, judge_samples, judge_values,
+    look, overflow_named,
 };
 use crate::verdict::{Depth, FailKind, SkipReason, Verdict};
 use crate::worker::{CaseOutcome, CaseResult, Until};
@@ -136,14 +137,17 @@ impl Slot<'_> {
         times: &mut Times,
     ) -> CaseEnd {
         let start = Instant::now();
-        let judged = judge_samples(&Sampling {
-            graph: &prepared.graph,
-            source: &samples.inputs,
-            snapshot,
-            rules: &unit.rules,
-            random: samples.random.get(),
-            seed: self.context.options.seed,
-        });
+        let (graph, rules) = (&prepared.graph, &unit.rules);
+        let draws = (samples.random.get(), self.context.options.seed);
+        let judged = match look(graph, snapshot, &rules.arithmetic, draws) {
+            Err(finding) => SampledValues::skipped(finding, start.elapsed()),
+            Ok(looked) => judge_samples(&Sampling {
+                graph,
+                source: &samples.inputs,
+                looked: &looked,
+                rules,
+            }),
+        };
         let depth = match judged.finding.verdict {
             Verdict::Skipped(_) => Depth::Executed,
             _ => Depth::Judged,

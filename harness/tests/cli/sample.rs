@@ -90,9 +90,43 @@ fn faults_at_borders_are_found(#[case] fault: &str, #[case] case: &str) {
         "--sample 300",
         "not dumped: the case was judged by samples",
         "the fault is not named",
+        "no trait explains it; tried: flush-denormals",
     ];
     ran.expect(Exit::Failed, &texts);
     assert_eq!(record(&ran)["verdict"], "fail");
+}
+
+#[rstest]
+#[case("conv.fprop/f32/nchw/n2-c8-k8-i40x40-f3x3/pad1-g2")]
+#[case("conv.dgrad/f32/nhwc/n2-c8-k8-i40x40-f3x3/pad1")]
+#[case("conv.wgrad/f32/nchw/n2-c32-k32-i20x20-f3x3/pad1")]
+fn an_undeclared_trait_that_explains_all_samples_is_named(#[case] case: &str) {
+    let ran = sampled("conv-xf32-inputs", case, &[]);
+    let texts = [
+        "fail(undeclared-trait)",
+        "within the bound of the trait `xf32`",
+        "add under `traits` in dnn-assay.yaml: - {trait: xf32, engine: ",
+    ];
+    ran.expect(Exit::Failed, &texts);
+    let declared = sampled("conv-xf32-inputs", case, &["--trait", "xf32"]);
+    declared.expect(Exit::Ok, &["1 of them by samples"]);
+}
+
+#[test]
+fn traits_of_the_whole_tensor_are_left_out_and_said() {
+    let ran = sampled("conv-last-tile", CONV, &[]);
+    let notes = record(&ran)["notes"].to_string();
+    assert!(
+        notes.contains("not tried by samples: winograd, fft"),
+        "{notes}"
+    );
+    let pointwise = sampled(
+        "output-last-element-doubled",
+        "pointwise.gelu_fwd/f32/nchw/n2-c8-i40x40",
+        &[],
+    );
+    let notes = record(&pointwise)["notes"].to_string();
+    assert!(!notes.contains("winograd"), "{notes}");
 }
 
 #[test]

@@ -105,17 +105,71 @@ pub fn checksum(
     output: &Tensor,
     got: &[u8],
 ) -> Result<Checksum, String> {
-    let linear = Linear::of(graph, arithmetic, output)?;
-    let kept = read(source, linear.kept)?;
-    let folded = read(source, linear.folded)?;
-    let sums = linear.apply(&kept, linear.fold.sums(&linear.folded.dims, &folded, |v| v))?;
-    let squares: Vec<f64> = kept.iter().map(|v| v * v).collect();
-    let squares = linear.apply(
-        &squares,
-        linear.fold.sums(&linear.folded.dims, &folded, |v| v * v),
-    )?;
-    let written = linear.output.read(output, got)?;
-    Ok(linear.compare(output, &sums, &squares, &written))
+    let sums = Sums::of(graph, source, arithmetic, output)?;
+    let written = written(graph, arithmetic, output, got)?;
+    sums.compare((graph, output), arithmetic, &written)
+}
+
+/// The sums of what an engine wrote, `got`, in logical order.
+///
+/// # Errors
+/// As [`checksum`]; or a buffer that does not fit.
+pub fn written(
+    graph: &Graph,
+    arithmetic: &Arithmetic,
+    output: &Tensor,
+    got: &[u8],
+) -> Result<Vec<Written>, String> {
+    Linear::of(graph, arithmetic, output)?
+        .output
+        .read(output, got)
+}
+
+/// Sums of an output by the reference, and sums of its squares.
+#[derive(Clone, Debug)]
+pub struct Sums {
+    sums: Array<f64>,
+    squares: Array<f64>,
+}
+
+impl Sums {
+    /// Computes them; they are the same for every arithmetic that allows for them.
+    ///
+    /// # Errors
+    /// As [`checksum`].
+    pub fn of(
+        graph: &Graph,
+        source: &dyn Source,
+        arithmetic: &Arithmetic,
+        output: &Tensor,
+    ) -> Result<Self, String> {
+        let linear = Linear::of(graph, arithmetic, output)?;
+        let kept = read(source, linear.kept)?;
+        let folded = read(source, linear.folded)?;
+        let fold = |map: fn(f64) -> f64| linear.fold.sums(&linear.folded.dims, &folded, map);
+        let sums = linear.apply(&kept, fold(|v| v))?;
+        let squares: Vec<f64> = kept.iter().map(|v| v * v).collect();
+        let squares = linear.apply(&squares, fold(|v| v * v))?;
+        Ok(Self { sums, squares })
+    }
+
+    /// Compares what was written with them, by the bounds of an arithmetic.
+    ///
+    /// # Errors
+    /// As [`checksum`]; or another number of sums.
+    pub fn compare(
+        &self,
+        (graph, output): (&Graph, &Tensor),
+        arithmetic: &Arithmetic,
+        written: &[Written],
+    ) -> Result<Checksum, String> {
+        let linear = Linear::of(graph, arithmetic, output)?;
+        if written.len() != self.sums.len() {
+            let (seen, expected) = (written.len(), self.sums.len());
+            return Err(format!("{seen} sums were kept, and there are {expected}"));
+        }
+        Ok(linear.compare(output, &self.sums, &self.squares, written))
+    }
 }
 
 fn read(source: &dyn Source, tensor: &Tensor) -> Result<Vec<f64>, String> {
@@ -344,10 +398,12 @@ fn operand<'v>(value: &'v [f64], dims: &'v [i64]) -> Operand<'v> {
 }
 
 /// The sum of what was written, and of its magnitudes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Written {
-    sum: f64,
-    magnitude: f64,
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Written {
+    /// Σ got.
+    pub sum: f64,
+    /// Σ |got|.
+    pub magnitude: f64,
 }
 
 impl Written {

@@ -27,6 +27,66 @@ pub struct Sampled {
     pub random: usize,
     /// Elements that were chosen and have no graph of their own.
     pub left_out: usize,
+    /// The elements that were compared.
+    pub row: Row,
+}
+
+/// Some elements of an output, as a tensor with one axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The tensor of the row.
+    pub tensor: Tensor,
+    /// Their indices in the output, in logical row-major order, ascending.
+    pub indices: Vec<usize>,
+    /// What they should be.
+    pub estimate: Estimate,
+    /// What was written, one element behind the other.
+    pub bytes: Vec<u8>,
+}
+
+/// What an engine wrote into the chosen elements of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The elements.
+    pub choice: Choice,
+    /// Their bytes, one element behind the other.
+    pub bytes: Vec<u8>,
+}
+
+impl Seen {
+    /// The chosen elements of `output`, whose strided bytes are `got`.
+    ///
+    /// # Errors
+    /// [`LayoutError`] for a buffer that does not fit.
+    pub fn gather(output: &Tensor, got: &[u8], choice: Choice) -> Result<Self, LayoutError> {
+        let bytes = gather(output, got, &choice.indices)?;
+        Ok(Self { choice, bytes })
+    }
+
+    /// Some of the elements, which are ascending, with none at random.
+    #[must_use]
+    pub fn only(&self, indices: &[usize]) -> Self {
+        let size = self.bytes.len() / self.choice.indices.len().max(1);
+        Self {
+            bytes: self.of(indices, size.max(1)),
+            choice: Choice {
+                indices: indices.to_vec(),
+                random: 0,
+            },
+        }
+    }
+
+    /// The bytes of some of the elements, which are ascending.
+    fn of(&self, indices: &[usize], size: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(indices.len() * size);
+        let mut wanted = indices.iter().peekable();
+        for (index, element) in self.choice.indices.iter().zip(self.bytes.chunks(size)) {
+            if wanted.next_if_eq(&index).is_some() {
+                bytes.extend_from_slice(element);
+            }
+        }
+        bytes
+    }
 }
 
 /// Why an output cannot be judged by samples.
@@ -153,28 +213,28 @@ pub fn estimate(
     Ok((all, kept))
 }
 
-/// Compares the chosen elements of `output`, whose strided bytes are `got`.
+/// Compares the chosen elements of `output` with what was seen of them.
 ///
 /// # Errors
-/// [`SampleError`]: see [`estimate`]; or a buffer that does not fit.
+/// [`SampleError`]: see [`estimate`]; or bytes that do not fit.
 pub fn judge(
     graph: &Graph,
     source: &dyn Source,
     arithmetic: &Arithmetic,
-    (output, got): (&Tensor, &[u8]),
+    (output, seen): (&Tensor, &Seen),
     criterion: &Criterion,
-    choice: &Choice,
 ) -> Result<Sampled, SampleError> {
-    let (estimate, kept) = estimate(graph, source, arithmetic, output, &choice.indices)?;
+    let chosen = &seen.choice.indices;
+    let (estimate, indices) = estimate(graph, source, arithmetic, output, chosen)?;
     let row = Tensor {
-        dims: vec![kept.len() as i64],
+        dims: vec![indices.len() as i64],
         strides: vec![1],
         ..output.clone()
     };
-    let bytes = gather(output, got, &kept)?;
+    let bytes = seen.of(&indices, output.data_type.size().unwrap_or(1));
     let mut comparison = compare(&row, &estimate, &bytes, criterion)?;
     for element in comparison.worst.iter_mut().chain(&mut comparison.first) {
-        element.index = kept[element.index];
+        element.index = indices[element.index];
         let place = coordinates(&output.dims, element.index);
         element.coordinates = place.into_iter().map(|at| at as i64).collect();
     }
@@ -182,8 +242,14 @@ pub fn judge(
         decoys: decoys::check(&row, &estimate, criterion)?,
         comparison,
         total: output.element_count().unwrap_or(0),
-        random: choice.random,
-        left_out: choice.indices.len() - kept.len(),
+        random: seen.choice.random,
+        left_out: chosen.len() - indices.len(),
+        row: Row {
+            tensor: row,
+            indices,
+            estimate,
+            bytes,
+        },
     })
 }
 

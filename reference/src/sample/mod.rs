@@ -9,9 +9,9 @@ mod choice;
 mod crop;
 mod judge;
 
-pub use checksum::{Checksum, WorstSum, checksum};
+pub use checksum::{Checksum, Sums, WorstSum, Written, checksum, written};
 pub use choice::{Choice, choose};
-pub use judge::{SampleError, Sampled, estimate, judge, refusal};
+pub use judge::{Row, SampleError, Sampled, Seen, estimate, judge, refusal};
 
 use crate::estimate::Values;
 use crate::fill::Drawn;

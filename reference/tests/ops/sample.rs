@@ -6,7 +6,7 @@ use crate::graphs::{
 use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::schema::{BatchnormInferenceAttributesVarianceExt, MatmulAttributes};
 use dnn_assay_graph::{Attributes, ConvMode, DataType, Graph, PointwiseMode, Tensor};
-use dnn_assay_reference::sample::{self, Choice};
+use dnn_assay_reference::sample::{self, Choice, Seen};
 use dnn_assay_reference::{
     Arithmetic, Criterion, Estimate, Trait, Traits, Values, bounds, compare, dtype, fill,
 };
@@ -375,15 +375,9 @@ impl Trial {
     fn judged(&self, got: &[f64], choice: &Choice) -> sample::Sampled {
         let bytes = encoded(self.output(), got);
         let (usual, bound) = (Arithmetic::default(), Criterion::Bound);
-        sample::judge(
-            &self.graph,
-            &self.values,
-            &usual,
-            (self.output(), &bytes),
-            &bound,
-            choice,
-        )
-        .unwrap()
+        let seen = Seen::gather(self.output(), &bytes, choice.clone()).unwrap();
+        let output = (self.output(), &seen);
+        sample::judge(&self.graph, &self.values, &usual, output, &bound).unwrap()
     }
 }
 
