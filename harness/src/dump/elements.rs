@@ -33,16 +33,6 @@ pub fn unpack(tensor: &Tensor, packed: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Each element's place in the buffer, in elements and in logical order; nothing for a tensor
-/// without a span.
-pub fn offsets(tensor: &Tensor) -> Vec<usize> {
-    let mut offsets = Vec::new();
-    if tensor.span().is_some() {
-        for_each_offset(tensor, |at| offsets.push(at));
-    }
-    offsets
-}
-
 /// Calls `visit` with each element's place in the buffer, in elements and in logical order. The
 /// tensor has a span, so that extents and strides are known not to be negative.
 fn for_each_offset(tensor: &Tensor, mut visit: impl FnMut(usize)) {

@@ -5,6 +5,7 @@ use dnn_assay_reference::Criterion;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
+use super::sampled::Draws;
 use crate::journal::{CaseEnd, PluginRecord, RunStart};
 
 /// The version of the form.
@@ -34,6 +35,9 @@ pub struct Manifest {
     /// Outputs that an override given with `--expect` judged, instead of the run's criterion.
     #[serde(default)]
     pub overridden: Vec<Overridden>,
+    /// Of a case that was judged by samples: what draws its inputs again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Draws>,
 }
 
 /// An output that an override judged.
@@ -107,6 +111,11 @@ pub enum Part {
     Bound,
     /// What the engine wrote, in the output's own type, bit for bit.
     Got,
+    /// Of samples: where each element lies in the output, i64, a row for each.
+    Coordinates,
+    /// Of samples: the sum over channels of what the engine wrote, and of its magnitudes, f64, a row
+    /// for each sum.
+    Sums,
 }
 
 impl Part {
@@ -117,6 +126,8 @@ impl Part {
             Self::Expected => "expected",
             Self::Bound => "bound",
             Self::Got => "got",
+            Self::Coordinates => "coordinates",
+            Self::Sums => "sums",
         }
     }
 }

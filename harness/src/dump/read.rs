@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::json::{self, JsonError};
 use dnn_assay_graph::{Graph, Tensor};
 use dnn_assay_reference::{Values, dtype};
@@ -13,6 +14,7 @@ use super::elements::unpack;
 use super::file::{
     DUMP_FILE, GRAPH_FILE, Manifest, Part, SCHEMA, TENSORS_FILE, TensorEntry, safetensors_type,
 };
+use super::sampled::{self, Samples};
 use super::write::packed;
 
 /// A dump in memory.
@@ -26,6 +28,8 @@ pub struct Dump {
     pub inputs: Values,
     /// Outputs as the engine wrote them, by uid, in the layout of their tensors; gaps are zero.
     pub got: Vec<(i64, Vec<u8>)>,
+    /// Of a case that was judged by samples: those, instead of inputs and outputs.
+    pub samples: Option<Samples>,
 }
 
 /// Why a dump cannot be read. Every message names the file.
@@ -115,8 +119,15 @@ pub fn read(folder: &Path) -> Result<Dump, ReadError> {
         graph,
         inputs: Values::new(),
         got: Vec::new(),
+        samples: None,
     };
     let entries = dump.manifest.tensors.clone();
+    if let Some(draws) = &dump.manifest.sampled {
+        let fill = Fill::from_name(&dump.manifest.fill).unwrap_or_default();
+        let samples = sampled::read(&dump.graph, (fill, draws), &entries, &tensors);
+        dump.samples = Some(samples.map_err(|problem| form(&path, problem))?);
+        return Ok(dump);
+    }
     for entry in &entries {
         dump.add(entry, &tensors)
             .map_err(|problem| form(&path, problem))?;
@@ -188,7 +199,7 @@ impl Dump {
                 self.got.push((tensor.uid, bytes));
             }
             // The reference is computed anew.
-            Part::Expected | Part::Bound => {}
+            Part::Expected | Part::Bound | Part::Coordinates | Part::Sums => {}
         }
         Ok(())
     }

@@ -5,9 +5,11 @@ use dnn_assay_device::{BufferCheck, Role, Snapshot};
 use dnn_assay_reference::evaluate;
 
 use super::read::Dump;
+use super::sampled::Samples;
 use crate::cli::args::CriterionName;
 use crate::journal::{CaseEnd, CaseStart, Infra, InfraKind, Journal, RunEnd};
-use crate::judge::{Rules, judge_values};
+use crate::judge::{Finding, Rules, Sampling, Unit, judge_samples, judge_values};
+use crate::plan::Engine;
 use crate::run::{OptionError, parse_traits};
 use crate::suite::{Allowances, Tolerances};
 use crate::verdict::Depth;
@@ -69,6 +71,13 @@ pub fn replay(dump: &Dump) -> Result<Journal, ReplayError> {
 
 fn judge(dump: &Dump) -> Result<CaseEnd, ReplayError> {
     let rules = rules(dump)?;
+    match &dump.samples {
+        Some(samples) => Ok(judge_sampled(dump, samples, &rules)),
+        None => judge_whole(dump, &rules),
+    }
+}
+
+fn judge_whole(dump: &Dump, rules: &Rules) -> Result<CaseEnd, ReplayError> {
     let evaluation = evaluate(&dump.graph, &dump.inputs, &rules.arithmetic)?;
     let fill = dnn_assay_graph::case::Fill::from_name(&dump.manifest.fill).unwrap_or_default();
     let snapshot = snapshot(dump);
@@ -78,28 +87,57 @@ fn judge(dump: &Dump) -> Result<CaseEnd, ReplayError> {
         &evaluation,
         &snapshot,
         fill,
-        &rules,
+        rules,
     );
-    let recorded = &dump.manifest.end;
-    let mut end = recorded.clone();
+    let mut end = dump.manifest.end.clone();
     match judged {
         Err(finding) => {
             end.verdict = finding.verdict;
             end.reason = Some(finding.reason);
         }
         Ok(values) => {
-            end.notes.clear();
-            end.verdict = values.finding.verdict.clone();
-            end.reason = Some(values.finding.reason.clone()).filter(|reason| !reason.is_empty());
+            found(&mut end, values.finding.clone());
             values.record(&mut end);
-            // What the run noted beside the outputs stays, and so does its order.
-            let fresh = std::mem::take(&mut end.notes);
-            end.notes.clone_from(&recorded.notes);
-            let new = fresh.into_iter().filter(|n| !recorded.notes.contains(n));
-            end.notes.extend(new);
+            keep_notes(&mut end, &dump.manifest.end);
         }
     }
     Ok(end)
+}
+
+fn judge_sampled(dump: &Dump, samples: &Samples, rules: &Rules) -> CaseEnd {
+    let judged = judge_samples(&Sampling {
+        graph: &dump.graph,
+        source: &samples.inputs,
+        looked: &samples.looked,
+        rules,
+    });
+    let recorded = &dump.manifest.end;
+    let mut end = recorded.clone();
+    found(&mut end, judged.finding.clone());
+    judged.record(&mut end);
+    // Chosen elements that could not be computed alone are not in the dump, nor sums that the case has not.
+    if let (Some(now), Some(then)) = (&mut end.sampled, &recorded.sampled) {
+        now.left_out = then.left_out;
+        now.no_sums = now
+            .no_sums
+            .take()
+            .map(|why| then.no_sums.clone().unwrap_or(why));
+    }
+    keep_notes(&mut end, recorded);
+    end
+}
+
+fn found(end: &mut CaseEnd, finding: Finding) {
+    end.notes.clear();
+    end.verdict = finding.verdict;
+    end.reason = Some(finding.reason).filter(|reason| !reason.is_empty());
+}
+
+/// What the run noted beside the outputs stays, and so does its order.
+fn keep_notes(end: &mut CaseEnd, recorded: &CaseEnd) {
+    let fresh = std::mem::replace(&mut end.notes, recorded.notes.clone());
+    let new = fresh.into_iter().filter(|n| !recorded.notes.contains(n));
+    end.notes.extend(new);
 }
 
 /// The rules of the dump's run.
@@ -115,10 +153,29 @@ fn rules(dump: &Dump) -> Result<Rules, ReplayError> {
         Allowances::embedded().map_err(tables)?,
     );
     let overridden = dump.manifest.overridden.iter();
-    Ok(rules.with_recorded(overridden.map(|known| {
+    let rules = rules.with_recorded(overridden.map(|known| {
         let ruling = (known.rule.criterion(), known.because.clone());
         (known.tensor.clone(), ruling)
-    })))
+    }));
+    Ok(of_unit(rules, &dump.manifest.end))
+}
+
+/// The rules for the unit of the run, whose engine and case an entry under `traits` names; as they are for
+/// a case that is none of a suite.
+fn of_unit(rules: Rules, end: &CaseEnd) -> Rules {
+    let suite = crate::suite::of_ids(&[end.case.as_str()]).ok();
+    let Some(case) = suite.and_then(|mut suite| suite.cases.pop()) else {
+        return rules;
+    };
+    let engine = Engine {
+        id: end.engine_id,
+        name: end.engine.clone(),
+    };
+    rules.of_unit(Unit {
+        case: &case,
+        engine: &engine,
+        arch: None,
+    })
 }
 
 fn snapshot(dump: &Dump) -> Snapshot {

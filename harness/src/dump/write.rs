@@ -17,6 +17,7 @@ use super::file::{
     DUMP_FILE, GRAPH_FILE, Manifest, Overridden, OverriddenRule, Part, SCHEMA, TENSORS_FILE,
     TensorEntry, key, safetensors_type,
 };
+use super::sampled::{self, SampledCase};
 use crate::journal::{CaseEnd, PluginRecord, RunStart};
 
 /// Cases that one run dumps at most: what a hundredth failure looks like helps nobody, and
@@ -48,6 +49,8 @@ pub struct Failed<'a> {
     pub overridden: &'a dyn Fn(&Tensor) -> Option<(Criterion, String)>,
     /// The memory after the case, where it came so far.
     pub snapshot: Option<&'a Snapshot>,
+    /// What a case was judged by that was judged by samples.
+    pub samples: Option<SampledCase<'a>>,
 }
 
 /// Why a dump could not be written.
@@ -119,6 +122,7 @@ impl Dumper {
             end: end.clone(),
             tensors: entries.collect(),
             overridden: overridden(failed),
+            sampled: failed.samples.as_ref().map(|case| case.draws(failed.graph)),
         };
         let put = |name: &str, text: &str| {
             let path = folder.join(name);
@@ -188,6 +192,17 @@ struct Tensors {
 impl Tensors {
     fn of(failed: &Failed<'_>) -> Self {
         let mut tensors = Self::default();
+        if let Some(case) = &failed.samples {
+            let outputs = failed.snapshot.map(|s| case.tensors(failed.graph, s));
+            for (uid, parts) in outputs.into_iter().flatten() {
+                if let Some(tensor) = failed.graph.tensor(uid) {
+                    parts
+                        .into_iter()
+                        .for_each(|part| tensors.push(tensor, part));
+                }
+            }
+            return tensors;
+        }
         for tensor in failed.graph.inputs() {
             if let Some(values) = failed.inputs.get(&tensor.uid) {
                 tensors.add(Part::Input, tensor, encode_packed(tensor, values));
@@ -215,16 +230,18 @@ impl Tensors {
         let (Some(bytes), Some(dtype)) = (bytes, safetensors_type(tensor.data_type)) else {
             return;
         };
-        self.push(part, tensor, dtype, bytes);
+        self.push(tensor, (part, dtype, extents(tensor), bytes));
     }
 
     fn add_f64(&mut self, part: Part, tensor: &Tensor, values: &[f64]) {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
-        self.push(part, tensor, Dtype::F64, bytes.collect());
+        let bytes = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        self.push(tensor, (part, Dtype::F64, extents(tensor), bytes));
     }
 
-    fn push(&mut self, part: Part, tensor: &Tensor, dtype: Dtype, bytes: Vec<u8>) {
-        let dims = tensor.dims.iter();
+    fn push(&mut self, tensor: &Tensor, (part, dtype, dims, bytes): sampled::Stored) {
         self.list.push(Stored {
             entry: TensorEntry {
                 key: key(part, tensor),
@@ -232,7 +249,7 @@ impl Tensors {
                 uid: tensor.uid,
             },
             dtype,
-            dims: dims.map(|&dim| usize::try_from(dim).unwrap_or(0)).collect(),
+            dims,
             bytes,
         });
     }
@@ -248,6 +265,11 @@ impl Tensors {
             .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()?;
         Ok(safetensors::serialize_to_file(views, None, path)?)
     }
+}
+
+fn extents(tensor: &Tensor) -> Vec<usize> {
+    let dims = tensor.dims.iter();
+    dims.map(|&dim| usize::try_from(dim).unwrap_or(0)).collect()
 }
 
 /// The values in the tensor's type, packed.

@@ -22,26 +22,29 @@ pub(super) fn dump(
     let Some(dumper) = &context.dumper else {
         return;
     };
-    if prepared.drawn.is_some() {
-        end.notes
-            .push("not dumped: the case was judged by samples".to_owned());
-        return;
-    }
     let (fill, rules) = (unit.case.case.fill(), &unit.rules);
-    let exactness = evaluation.and_then(|evaluation| {
+    let whole = evaluation.filter(|_| prepared.drawn.is_none());
+    let exactness = whole.and_then(|evaluation| {
         rules.exactness(&prepared.graph, fill, &prepared.values, evaluation)
     });
     let failed = dump::Failed {
         graph: &prepared.graph,
         fill: fill.name(),
         inputs: &prepared.values,
-        evaluation,
+        evaluation: whole,
         criterion: &|tensor| {
             let criterion = rules.criterion(&prepared.graph, tensor, exactness.as_ref());
             criterion.unwrap_or_default()
         },
         overridden: &|tensor| rules.overridden(&prepared.graph, tensor),
         snapshot: first.snapshot.as_ref(),
+        samples: prepared.drawn.as_ref().map(|samples| dump::SampledCase {
+            inputs: &samples.inputs,
+            ranges: &samples.ranges,
+            random: samples.random,
+            seed: context.options.seed,
+            arithmetic: &rules.arithmetic,
+        }),
     };
     if let Err(error) = dumper.dump(&failed, end) {
         end.dump = None;

@@ -39,6 +39,8 @@ pub struct Prepared {
 pub struct Samples {
     /// The inputs, by element.
     pub inputs: fill::Drawn,
+    /// The ranges within which they are drawn, by uid.
+    pub ranges: fill::Ranges,
     /// Elements of each output at random.
     pub random: NonZeroU32,
 }
@@ -127,6 +129,7 @@ pub fn fill_inputs(
             sparse: BTreeMap::new(),
             drawn: Some(Samples {
                 inputs: fill::Drawn::new(&graph, fill, options.seed, &ranges)?,
+                ranges,
                 random,
             }),
             values: Values::new(),

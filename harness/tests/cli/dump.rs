@@ -178,6 +178,139 @@ fn the_tensors_are_as_documented() {
     );
 }
 
+const SAMPLED: &str = "conv.fprop/f32/nhwc/n2-c8-k8-i40x40-f3x3/pad1-g2";
+const ACTIVATION: &str = "pointwise.gelu_fwd/f32/nchw/n2-c8-i40x40";
+
+/// A run of a mutant that is judged by samples and dumped.
+fn sampled(fault: &str, case: &str, more: &[&str]) -> Ran {
+    let arguments = ["--case", case, "--sample", "300", "--dump-on-fail", "dumps"];
+    run_mutant(fault, "run", &[&arguments[..], more].concat())
+}
+
+#[rstest]
+#[case("conv-last-tile", SAMPLED, &["--seed", "9", "--range", "x=1..2"], "sampled elements differ")]
+#[case("conv-xf32-inputs", "conv.fprop/f32/nchw/n2-c8-k8-i40x40-f3x3/pad1", &[], "undeclared-trait")]
+#[case("output-last-element-doubled", ACTIVATION, &["--seed", "9"], "1 of ")]
+#[case("conv-last-tap", "conv.fprop+bias+relu_fwd/bf16/nchw/n2-c8-k8-i40x40-f3x3/pad1", &[], "worst element")]
+fn a_replay_of_samples_says_what_the_run_said(
+    #[case] fault: &str,
+    #[case] case: &str,
+    #[case] more: &[&str],
+    #[case] text: &str,
+) {
+    let ran = sampled(fault, case, more);
+    let texts = [text, "by samples", "300 at random"];
+    ran.expect(Exit::Failed, &texts);
+    let again = replay(&dumps(&ran)[0]);
+    again.expect(Exit::Failed, &texts);
+    assert_eq!(story(&ran), story(&again));
+}
+
+/// Keys, types and extents of a dump of samples, and that exactly the elements beyond the bound are
+/// wrong.
+#[test]
+fn the_tensors_of_samples_are_as_documented() {
+    let ran = sampled("conv-last-tile", SAMPLED, &[]);
+    let folder = &dumps(&ran)[0];
+    let bytes = std::fs::read(folder.join("tensors.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let mut names = file.names();
+    names.sort_unstable();
+    let all = ["bound.y", "coordinates.y", "expected.y", "got.y", "sums.y"];
+    assert_eq!(names, all);
+    let view = |name| file.tensor(name).unwrap();
+    let end = &ran.file("dnn-assay-out/journal.jsonl");
+    let number = |key: &str| -> usize {
+        let (_, rest) = end.split_once(&format!("\"{key}\":")).unwrap();
+        let digits = rest.chars().take_while(char::is_ascii_digit);
+        digits.collect::<String>().parse().unwrap()
+    };
+    let count = number("compared");
+    for (name, dtype, shape) in [
+        ("coordinates.y", Dtype::I64, vec![count, 4]),
+        ("expected.y", Dtype::F64, vec![count]),
+        ("bound.y", Dtype::F64, vec![count]),
+        ("got.y", Dtype::F32, vec![count]),
+        ("sums.y", Dtype::F64, vec![2 * 2 * 40 * 40, 2]),
+    ] {
+        assert_eq!(
+            (view(name).dtype(), view(name).shape()),
+            (dtype, &shape[..])
+        );
+    }
+    let got = view("got.y").data().chunks_exact(4);
+    let got = got.map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap())));
+    let (expected, bound) = (view("expected.y").data(), view("bound.y").data());
+    let places = view("coordinates.y").data().chunks_exact(32);
+    let elements = got.zip(f64s(expected)).zip(f64s(bound)).zip(places);
+    let wrong: Vec<&[u8]> = elements
+        .filter(|(((got, y), e), _)| (got - y).abs() > *e)
+        .map(|(_, place)| place)
+        .collect();
+    assert_eq!(wrong.len(), number("mismatched"));
+    // The fault is in the last channel, and in no other.
+    let channel = |place: &&[u8]| i64::from_le_bytes(place[8..16].try_into().unwrap());
+    assert!(wrong.iter().map(channel).all(|c| c == 7), "{wrong:?}");
+}
+
+#[test]
+fn mended_samples_pass_and_sums_are_judged_again() {
+    // Right samples with the sums of a wrong output: the sums say so.
+    let ran = sampled(
+        "conv-last-tile",
+        "conv.fprop/f32/nchw/n2-c8-k8-i40x40-f3x3/pad1",
+        &[],
+    );
+    let folder = &dumps(&ran)[0];
+    mend(folder);
+    let texts = ["no sampled element is wrong", "beyond their bound"];
+    replay(folder).expect(Exit::Failed, &texts);
+    // An operation without sums.
+    let ran = sampled("output-last-element-doubled", ACTIVATION, &[]);
+    let folder = &dumps(&ran)[0];
+    mend(folder);
+    replay(folder).expect(Exit::Ok, &["1 of them by samples", "said fail(numeric)"]);
+}
+
+/// Puts the expected values, rounded, in the place of an engine's f32.
+fn mend(folder: &Path) {
+    let path = folder.join("tensors.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let names = file.names();
+    let name = |part: &str| *names.iter().find(|name| name.starts_with(part)).unwrap();
+    let expected: Vec<u8> = f64s(file.tensor(name("expected")).unwrap().data())
+        .flat_map(|value| (value as f32).to_le_bytes())
+        .collect();
+    let got = file.tensor(name("got")).unwrap().data();
+    let start = got.as_ptr() as usize - bytes.as_ptr() as usize;
+    bytes[start..start + expected.len()].copy_from_slice(&expected);
+    std::fs::write(&path, bytes).unwrap();
+}
+
+/// A dump that this version cannot judge is refused with the reason, never judged as something else.
+#[rstest]
+#[case("\"inputs\": \"", "\"inputs\": \"0", "this version draws others")]
+#[case("\"coordinates.", "\"missing.", "`missing.y`")]
+#[case(
+    "\"part\": \"coordinates\"",
+    "\"part\": \"bound\"",
+    "y has no coordinates"
+)]
+fn samples_that_cannot_be_judged_are_refused(
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] text: &str,
+) {
+    let ran = sampled("conv-last-tile", SAMPLED, &[]);
+    let folder = &dumps(&ran)[0];
+    let path = folder.join("dump.json");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    assert!(whole.contains(from), "{whole}");
+    std::fs::write(&path, whole.replace(from, to)).unwrap();
+    replay(folder).expect(Exit::Usage, &[text]);
+}
+
 /// The three lines of the documentation, where Python has numpy and safetensors.
 #[test]
 fn python_reads_a_dump_in_three_lines() {
