@@ -335,38 +335,84 @@ fn changed(file: &File, slot: &Slot, written: &[u8]) -> io::Result<Option<Damage
 
 fn check_output(result: &mut BufferCheck, slot: &Slot, bytes: &[u8], view: &ElementView, run: Run) {
     count_unwritten(result, bytes, view, run);
-    if view.is_dense(slot.spec.size) && view.is_row_major() {
+    let own = view.has_places_of_its_own();
+    if own && view.is_dense(slot.spec.size) {
         return;
     }
     let pattern = view.element.poison(run);
-    let poison = pattern.bytes();
-    let mut covered = vec![false; bytes.len().div_ceil(poison.len())];
-    view.for_each_offset(|at| covered[at as usize / poison.len()] = true);
-    let mut differences = Differences::new(slot);
-    let chunks = bytes.chunks(poison.len()).zip(&covered).enumerate();
-    for (i, (found, _)) in chunks.filter(|(_, (_, covered))| !**covered) {
-        let at = slot.bytes.start + (i * poison.len()) as u64;
-        differences.compare(at, found, &poison[..found.len()]);
-    }
-    result.gaps = differences.damage;
+    let gaps = Gaps {
+        slot,
+        bytes,
+        poison: pattern.bytes(),
+        found: Differences::new(slot),
+    };
+    result.gaps = if own {
+        gaps.between(view)
+    } else {
+        gaps.beside(view)
+    };
 }
 
-/// Elements that hold their poison.
+/// The search for what was written between the elements of a view.
+struct Gaps<'a> {
+    slot: &'a Slot,
+    bytes: &'a [u8],
+    poison: &'a [u8],
+    found: Differences,
+}
+
+impl Gaps<'_> {
+    /// Of elements with places of their own: one pass in the order of memory.
+    fn between(mut self, view: &ElementView) -> Option<Damage> {
+        let mut end = 0;
+        view.for_each_in_memory(|at, _| {
+            self.compare(end..at as usize);
+            end = at as usize + self.poison.len();
+        });
+        self.compare(end..self.bytes.len());
+        self.found.damage
+    }
+
+    /// Of elements that may share places: they are marked first.
+    fn beside(mut self, view: &ElementView) -> Option<Damage> {
+        let size = self.poison.len();
+        let mut covered = vec![false; self.bytes.len().div_ceil(size)];
+        view.for_each_in_memory(|at, _| covered[at as usize / size] = true);
+        for (i, _) in covered.iter().enumerate().filter(|(_, covered)| !**covered) {
+            self.compare(i * size..((i + 1) * size).min(self.bytes.len()));
+        }
+        self.found.damage
+    }
+
+    /// Compares the elements of a gap, which starts at a multiple of their size, with the poison.
+    fn compare(&mut self, gap: std::ops::Range<usize>) {
+        for start in gap.clone().step_by(self.poison.len()) {
+            let found = &self.bytes[start..gap.end.min(start + self.poison.len())];
+            let at = self.slot.bytes.start + start as u64;
+            self.found.compare(at, found, &self.poison[..found.len()]);
+        }
+    }
+}
+
+/// Elements that hold their poison; the first by its logical index.
 fn count_unwritten(result: &mut BufferCheck, bytes: &[u8], view: &ElementView, run: Run) {
     let pattern = view.element.poison(run);
     let poison = pattern.bytes();
-    if view.is_dense(bytes.len() as u64) && view.is_row_major() {
-        (result.unwritten, result.first_unwritten) = count_packed(bytes, poison);
-        return;
+    if view.is_dense(bytes.len() as u64) && view.has_places_of_its_own() {
+        let (count, first) = count_packed(bytes, poison);
+        if count == 0 || view.is_row_major() {
+            (result.unwritten, result.first_unwritten) = (count, first);
+            return;
+        }
     }
-    let mut index = 0;
-    view.for_each_offset(|at| {
+    let mut first = None;
+    view.for_each_in_memory(|at, index| {
         if bytes[at as usize..].starts_with(poison) {
             result.unwritten += 1;
-            result.first_unwritten.get_or_insert(index);
+            first = Some(first.map_or(index, |first: u64| first.min(index)));
         }
-        index += 1;
     });
+    result.first_unwritten = first;
 }
 
 /// How many elements of a packed buffer equal `poison`, and the first of them.

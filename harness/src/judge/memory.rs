@@ -5,7 +5,6 @@ use dnn_assay_graph::{Graph, Tensor};
 
 use super::Finding;
 use super::geometry::coordinates;
-use crate::dump::offsets;
 use crate::run::output_view;
 use crate::verdict::{FailKind, Verdict};
 
@@ -73,21 +72,22 @@ fn unwritten_in(graph: &Graph, first: &BufferCheck, second: &BufferCheck) -> Opt
         return None;
     }
     let tensor = graph.tensor(first.uid)?;
-    let element = output_view(tensor).element;
+    let view = output_view(tensor);
+    let element = view.element;
     let (poison, other) = (element.poison(Run::First), element.poison(Run::Second));
     let size = usize::from(element.size());
-    let (mut count, mut at) = (0u64, None);
+    let (mut count, mut at) = (0u64, None::<u64>);
     // The same element in both: narrow integers hold every pattern somewhere.
-    let offsets = offsets(tensor).into_iter().enumerate();
-    for (index, offset) in offsets {
+    view.for_each_in_memory(|offset, index| {
         let holds = |bytes: &[u8], pattern: &[u8]| {
-            bytes.get(offset * size..(offset + 1) * size) == Some(pattern)
+            let offset = offset as usize;
+            bytes.get(offset..offset + size) == Some(pattern)
         };
         if holds(&first.bytes, poison.bytes()) && holds(&second.bytes, other.bytes()) {
             count += 1;
-            at.get_or_insert(index as u64);
+            at = Some(at.map_or(index, |at| at.min(index)));
         }
-    }
+    });
     let at = at?;
     let reason = format!(
         "{count} of {} elements of {} were never written, the first at {:?}",
