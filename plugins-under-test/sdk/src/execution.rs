@@ -5,6 +5,7 @@ use crate::host::{self, Real};
 use dnn_assay_abi::{DeviceBuffer, RawStream};
 use dnn_assay_graph::{Graph, Tensor};
 use std::ffi::c_void;
+use std::ops::Range;
 
 /// What the host passed to one execution, for the time of that call.
 ///
@@ -73,10 +74,30 @@ impl<'a> Execution<'a> {
             let value = value.as_f64().ok_or_else(|| unreadable(tensor))?;
             return Ok(vec![T::from_f64(value)]);
         }
+        let count = tensor.element_count().ok_or_else(|| unreadable(tensor))?;
+        let mut values = Vec::new();
+        self.load_part(uid, 0..count, &mut values)?;
+        Ok(values)
+    }
+
+    /// Appends elements `range`, in logical row-major order, of tensor `uid` to `values`, as
+    /// [`load`](Self::load) has them: a kernel that goes through giant tensors in parts needs no copy of
+    /// them. Only for tensors with a buffer.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); a range that is not within the tensor.
+    pub fn load_part<T: Real>(
+        &self,
+        uid: i64,
+        range: Range<usize>,
+        values: &mut Vec<T>,
+    ) -> Result<(), Error> {
+        let tensor = self.tensor(uid)?;
+        within(tensor, &range)?;
         let buffer = self.buffer(tensor)?;
         // SAFETY: `new` was promised that the buffer of a tensor of this graph is valid for reads
-        // of the tensor's span.
-        unsafe { host::load(tensor, buffer) }.ok_or_else(|| unreadable(tensor))
+        // of the tensor's span, and the range is within it.
+        unsafe { host::load(tensor, buffer, range, values) }.ok_or_else(|| unreadable(tensor))
     }
 
     /// Writes tensor `uid` from `values`, packed in logical row-major order, with one rounding to
@@ -86,6 +107,23 @@ impl<'a> Execution<'a> {
     /// As [`load`](Self::load); a tensor that no node of the graph writes; a wrong number of
     /// values.
     pub fn store<T: Real>(&self, uid: i64, values: &[T]) -> Result<(), Error> {
+        let tensor = self.tensor(uid)?;
+        if tensor.element_count() != Some(values.len()) {
+            return Err(Error::internal(format!(
+                "{} values for tensor {uid} of shape {:?}",
+                values.len(),
+                tensor.dims
+            )));
+        }
+        self.store_part(uid, 0, values)
+    }
+
+    /// Writes the elements of tensor `uid` from `start` on, in logical row-major order, as
+    /// [`store`](Self::store) does; the others are left alone.
+    ///
+    /// # Errors
+    /// As [`store`](Self::store); elements that are not within the tensor.
+    pub fn store_part<T: Real>(&self, uid: i64, start: usize, values: &[T]) -> Result<(), Error> {
         let tensor = self.tensor(uid)?;
         let written = self
             .graph
@@ -97,17 +135,11 @@ impl<'a> Execution<'a> {
                 "no node of the graph writes tensor {uid}"
             )));
         }
-        if tensor.element_count() != Some(values.len()) {
-            return Err(Error::internal(format!(
-                "{} values for tensor {uid} of shape {:?}",
-                values.len(),
-                tensor.dims
-            )));
-        }
+        within(tensor, &(start..start.saturating_add(values.len())))?;
         let buffer = self.buffer(tensor)?;
         // SAFETY: `new` was promised that the buffer of a tensor that a node writes is valid for
-        // writes of the tensor's span, and a node writes this one.
-        unsafe { host::store(tensor, buffer, values) }.ok_or_else(|| unreadable(tensor))
+        // writes of the tensor's span, a node writes this one, and the elements are within it.
+        unsafe { host::store(tensor, buffer, start, values) }.ok_or_else(|| unreadable(tensor))
     }
 
     fn tensor(&self, uid: i64) -> Result<&'a Tensor, Error> {
@@ -126,6 +158,17 @@ impl<'a> Execution<'a> {
                 ))
             })
     }
+}
+
+fn within(tensor: &Tensor, range: &Range<usize>) -> Result<(), Error> {
+    let count = tensor.element_count().ok_or_else(|| unreadable(tensor))?;
+    if range.start <= range.end && range.end <= count {
+        return Ok(());
+    }
+    Err(Error::internal(format!(
+        "elements {range:?} of tensor {}, which has {count}",
+        tensor.uid
+    )))
 }
 
 fn unreadable(tensor: &Tensor) -> Error {

@@ -2,6 +2,7 @@
 
 use dnn_assay_graph::{DataType, Tensor};
 use half::{bf16, f16};
+use std::ops::Range;
 
 /// The type that a kernel computes in: `f32` or `f64`.
 pub trait Real: Copy + Send + Sync + 'static {
@@ -83,46 +84,60 @@ elements! {
     u8: v => f64::from(v), r => r.to_f64() as u8;
 }
 
-/// Reads a tensor; `None` for a type or shape that cannot be read.
+/// Appends elements `range`, in logical order, of a tensor to `values`; `None` for a type or shape that
+/// cannot be read.
 ///
 /// # Safety
-/// `buffer` must be valid for reads of `tensor.byte_size()` bytes.
-pub(crate) unsafe fn load<T: Real>(tensor: &Tensor, buffer: *const u8) -> Option<Vec<T>> {
-    tensor.byte_size()?;
-    // SAFETY: forwarded; the type's size is the one that `byte_size` multiplied the span with.
-    unsafe {
-        Some(match tensor.data_type {
-            DataType::Float => gather::<f32, T>(tensor, buffer.cast()),
-            DataType::Double => gather::<f64, T>(tensor, buffer.cast()),
-            DataType::Half => gather::<f16, T>(tensor, buffer.cast()),
-            DataType::Bfloat16 => gather::<bf16, T>(tensor, buffer.cast()),
-            DataType::Int32 => gather::<i32, T>(tensor, buffer.cast()),
-            DataType::Int64 => gather::<i64, T>(tensor, buffer.cast()),
-            DataType::Int8 => gather::<i8, T>(tensor, buffer.cast()),
-            DataType::Uint8 => gather::<u8, T>(tensor, buffer.cast()),
-            _ => return None,
-        })
-    }
-}
-
-/// Writes a tensor; `None`, and nothing written, for a type or shape that cannot be written.
-///
-/// # Safety
-/// `buffer` must be valid for writes of `tensor.byte_size()` bytes, and `values` must hold
-/// `tensor.element_count()` elements.
-pub(crate) unsafe fn store<T: Real>(tensor: &Tensor, buffer: *mut u8, values: &[T]) -> Option<()> {
+/// `buffer` must be valid for reads of `tensor.byte_size()` bytes, and `range` lie within the tensor's
+/// elements.
+pub(crate) unsafe fn load<T: Real>(
+    tensor: &Tensor,
+    buffer: *const u8,
+    range: Range<usize>,
+    values: &mut Vec<T>,
+) -> Option<()> {
     tensor.byte_size()?;
     // SAFETY: forwarded; the type's size is the one that `byte_size` multiplied the span with.
     unsafe {
         match tensor.data_type {
-            DataType::Float => scatter::<f32, T>(tensor, buffer.cast(), values),
-            DataType::Double => scatter::<f64, T>(tensor, buffer.cast(), values),
-            DataType::Half => scatter::<f16, T>(tensor, buffer.cast(), values),
-            DataType::Bfloat16 => scatter::<bf16, T>(tensor, buffer.cast(), values),
-            DataType::Int32 => scatter::<i32, T>(tensor, buffer.cast(), values),
-            DataType::Int64 => scatter::<i64, T>(tensor, buffer.cast(), values),
-            DataType::Int8 => scatter::<i8, T>(tensor, buffer.cast(), values),
-            DataType::Uint8 => scatter::<u8, T>(tensor, buffer.cast(), values),
+            DataType::Float => gather::<f32, T>(tensor, buffer.cast(), range, values),
+            DataType::Double => gather::<f64, T>(tensor, buffer.cast(), range, values),
+            DataType::Half => gather::<f16, T>(tensor, buffer.cast(), range, values),
+            DataType::Bfloat16 => gather::<bf16, T>(tensor, buffer.cast(), range, values),
+            DataType::Int32 => gather::<i32, T>(tensor, buffer.cast(), range, values),
+            DataType::Int64 => gather::<i64, T>(tensor, buffer.cast(), range, values),
+            DataType::Int8 => gather::<i8, T>(tensor, buffer.cast(), range, values),
+            DataType::Uint8 => gather::<u8, T>(tensor, buffer.cast(), range, values),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// Writes the elements of a tensor from `start` on, in logical order; `None`, and nothing written, for a
+/// type or shape that cannot be written.
+///
+/// # Safety
+/// `buffer` must be valid for writes of `tensor.byte_size()` bytes, and the tensor must have
+/// `values.len()` elements from `start` on.
+pub(crate) unsafe fn store<T: Real>(
+    tensor: &Tensor,
+    buffer: *mut u8,
+    start: usize,
+    values: &[T],
+) -> Option<()> {
+    tensor.byte_size()?;
+    // SAFETY: forwarded; the type's size is the one that `byte_size` multiplied the span with.
+    unsafe {
+        match tensor.data_type {
+            DataType::Float => scatter::<f32, T>(tensor, buffer.cast(), start, values),
+            DataType::Double => scatter::<f64, T>(tensor, buffer.cast(), start, values),
+            DataType::Half => scatter::<f16, T>(tensor, buffer.cast(), start, values),
+            DataType::Bfloat16 => scatter::<bf16, T>(tensor, buffer.cast(), start, values),
+            DataType::Int32 => scatter::<i32, T>(tensor, buffer.cast(), start, values),
+            DataType::Int64 => scatter::<i64, T>(tensor, buffer.cast(), start, values),
+            DataType::Int8 => scatter::<i8, T>(tensor, buffer.cast(), start, values),
+            DataType::Uint8 => scatter::<u8, T>(tensor, buffer.cast(), start, values),
             _ => return None,
         }
     }
@@ -130,41 +145,54 @@ pub(crate) unsafe fn store<T: Real>(tensor: &Tensor, buffer: *mut u8, values: &[
 }
 
 /// # Safety
-/// `base` must be valid for reads of the tensor's span in elements; its span must exist.
-unsafe fn gather<E: Element, T: Real>(tensor: &Tensor, base: *const E) -> Vec<T> {
-    let mut values = Vec::with_capacity(tensor.element_count().unwrap_or(0));
-    for_each_run(tensor, |offset, count, stride| {
-        for i in 0..count {
+/// `base` must be valid for reads of the tensor's span in elements; its span must exist and hold
+/// elements `range`.
+unsafe fn gather<E: Element, T: Real>(
+    tensor: &Tensor,
+    base: *const E,
+    range: Range<usize>,
+    values: &mut Vec<T>,
+) {
+    values.reserve(range.len());
+    for_each_run(tensor, range, |offset, count, stride| {
+        let element = |i: usize| {
             // SAFETY: offset + i·stride is an element of the span; buffers need not be aligned.
-            let element = unsafe { base.add(offset + i * stride).read_unaligned() };
-            values.push(element.to_real());
-        }
+            unsafe { base.add(offset + i * stride).read_unaligned() }.to_real::<T>()
+        };
+        values.extend((0..count).map(element));
     });
-    values
 }
 
 /// # Safety
-/// `base` must be valid for writes of the tensor's span in elements; its span must exist.
-unsafe fn scatter<E: Element, T: Real>(tensor: &Tensor, base: *mut E, values: &[T]) {
+/// `base` must be valid for writes of the tensor's span in elements; its span must exist and hold
+/// `values.len()` elements from `start` on.
+unsafe fn scatter<E: Element, T: Real>(tensor: &Tensor, base: *mut E, start: usize, values: &[T]) {
     let mut rest = values;
-    for_each_run(tensor, |offset, count, stride| {
-        let (run, tail) = rest.split_at(count);
-        for (i, &value) in run.iter().enumerate() {
-            // SAFETY: offset + i·stride is an element of the span; buffers need not be aligned.
-            unsafe {
-                base.add(offset + i * stride)
-                    .write_unaligned(E::from_real(value));
+    for_each_run(
+        tensor,
+        start..start + values.len(),
+        |offset, count, stride| {
+            let (run, tail) = rest.split_at(count);
+            for (i, &value) in run.iter().enumerate() {
+                // SAFETY: offset + i·stride is an element of the span; buffers need not be aligned.
+                unsafe {
+                    base.add(offset + i * stride)
+                        .write_unaligned(E::from_real(value));
+                }
             }
-        }
-        rest = tail;
-    });
+            rest = tail;
+        },
+    );
 }
 
-/// Calls `run(offset, count, stride)` for each row of the tensor in logical order, in elements.
-/// The last axes are taken as one where their strides allow it.
-fn for_each_run(tensor: &Tensor, mut run: impl FnMut(usize, usize, usize)) {
+/// Calls `run(offset, count, stride)` for each row, or part of one, of elements `range` of the tensor in
+/// logical order, in elements. The last axes are taken as one where their strides allow it.
+fn for_each_run(tensor: &Tensor, range: Range<usize>, mut run: impl FnMut(usize, usize, usize)) {
+    if range.is_empty() {
+        return;
+    }
     let (dims, strides) = merged_axes(tensor);
-    let Some((&count, outer)) = dims.split_last() else {
+    let Some((&row, outer)) = dims.split_last() else {
         return run(0, 1, 1);
     };
     if dims.contains(&0) {
@@ -172,9 +200,21 @@ fn for_each_run(tensor: &Tensor, mut run: impl FnMut(usize, usize, usize)) {
     }
     let stride = strides[outer.len()];
     let mut index = vec![0usize; outer.len()];
+    let (mut rest, mut first) = (range.start / row, range.start % row);
     let mut offset = 0usize;
+    for axis in (0..outer.len()).rev() {
+        index[axis] = rest % outer[axis];
+        rest /= outer[axis];
+        offset += index[axis] * strides[axis];
+    }
+    let mut left = range.len();
     loop {
-        run(offset, count, stride);
+        let count = (row - first).min(left);
+        run(offset + first * stride, count, stride);
+        (left, first) = (left - count, 0);
+        if left == 0 {
+            return;
+        }
         let mut axis = outer.len();
         loop {
             if axis == 0 {
@@ -226,12 +266,53 @@ mod tests {
         }
     }
 
+    /// # Safety
+    /// As [`load`], for all elements.
+    unsafe fn all<T: Real>(tensor: &Tensor, buffer: *const u8) -> Option<Vec<T>> {
+        let (mut values, count) = (Vec::new(), tensor.element_count()?);
+        // SAFETY: forwarded.
+        unsafe { load(tensor, buffer, 0..count, &mut values) }.map(|()| values)
+    }
+
+    #[test]
+    fn parts_are_parts_of_the_whole() {
+        let memory: Vec<f32> = (0u8..120).map(f32::from).collect();
+        for (dims, strides) in [
+            (vec![2, 3, 4, 5], vec![60, 20, 5, 1]),
+            (vec![2, 3, 4, 5], vec![60, 1, 15, 3]),
+            (vec![1, 4, 1, 5], vec![99, 6, 99, 1]),
+            (vec![7], vec![3]),
+        ] {
+            let tensor = strided(&dims, &strides, DataType::Float);
+            // SAFETY: no span is longer than `memory`.
+            let whole: Vec<f32> = unsafe { all(&tensor, memory.as_ptr().cast()) }.unwrap();
+            for start in 0..=whole.len() {
+                for end in start..=whole.len() {
+                    let mut part = vec![0.5f32];
+                    // SAFETY: as above, and the range is one of the tensor's.
+                    unsafe { load(&tensor, memory.as_ptr().cast(), start..end, &mut part) }
+                        .unwrap();
+                    assert_eq!(part[1..], whole[start..end], "{dims:?} {start}..{end}");
+                    let mut written = vec![-1.0f32; 120];
+                    // SAFETY: as above.
+                    unsafe { store(&tensor, written.as_mut_ptr().cast(), start, &part[1..]) }
+                        .unwrap();
+                    let kept = written.iter().filter(|value| **value != -1.0).count();
+                    assert_eq!(kept, end - start);
+                    for (&w, &m) in written.iter().zip(&memory) {
+                        assert!(w == -1.0 || w == m, "{dims:?} {start}..{end}");
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn loads_are_in_logical_order_whatever_the_strides() {
         let memory: Vec<f32> = (0u8..24).map(f32::from).collect();
         let nhwc = strided(&[1, 2, 3, 4], &[24, 1, 8, 2], DataType::Float);
         // SAFETY: the span is 24 elements, and so is `memory`.
-        let values: Vec<f32> = unsafe { load(&nhwc, memory.as_ptr().cast()) }.unwrap();
+        let values: Vec<f32> = unsafe { all(&nhwc, memory.as_ptr().cast()) }.unwrap();
         assert_eq!(
             values[..12],
             [0., 2., 4., 6., 8., 10., 12., 14., 16., 18., 20., 22.]
@@ -248,6 +329,7 @@ mod tests {
             store(
                 &gaps,
                 memory.as_mut_ptr().cast(),
+                0,
                 &[1.0f32, 2., 3., 4., 5., 6.],
             )
         }
@@ -261,11 +343,11 @@ mod tests {
         let scalar = strided(&[1, 1], &[1, 1], DataType::Float);
         // SAFETY: one element each, or none.
         unsafe {
-            assert_eq!(load::<f32>(&scalar, one.as_ptr().cast()).unwrap(), [5.0]);
+            assert_eq!(all::<f32>(&scalar, one.as_ptr().cast()).unwrap(), [5.0]);
             let empty = strided(&[2, 0], &[1, 1], DataType::Float);
-            assert!(load::<f32>(&empty, one.as_ptr().cast()).unwrap().is_empty());
+            assert!(all::<f32>(&empty, one.as_ptr().cast()).unwrap().is_empty());
             let unknown = strided(&[1], &[1], DataType::Fp4E2m1);
-            assert!(load::<f32>(&unknown, one.as_ptr().cast()).is_none());
+            assert!(all::<f32>(&unknown, one.as_ptr().cast()).is_none());
         }
     }
 

@@ -4,7 +4,7 @@ use crate::{batchnorm, conv, pointwise};
 use dnn_assay_graph::{Attributes, DataType, Graph};
 use dnn_assay_plugin_sdk::{Error, Execution, Plan, Real};
 use std::collections::BTreeMap;
-use std::ops::{Add, AddAssign, Mul};
+use std::ops::{Add, AddAssign, Mul, Range};
 
 /// What kernels compute in: `f32`, `f64`, or a type whose sums round in another way.
 pub trait Num: Real + Default + Add<Output = Self> + Mul<Output = Self> + AddAssign {}
@@ -34,6 +34,36 @@ pub trait Storage<T> {
     /// # Errors
     /// A tensor that has no buffer or cannot be written.
     fn store(&self, uid: i64, values: &[T]) -> Result<(), Error>;
+
+    /// The storage in parts, where tensors can be read and written so.
+    fn parts(&self) -> Option<&dyn Parts<T>> {
+        None
+    }
+}
+
+/// Tensors that are read and written in parts, so that no copy of a whole one is needed.
+pub trait Parts<T> {
+    /// Appends elements `range` of a tensor, in logical row-major order, to `values`.
+    ///
+    /// # Errors
+    /// As [`Storage::load`].
+    fn load_part(&self, uid: i64, range: Range<usize>, values: &mut Vec<T>) -> Result<(), Error>;
+
+    /// Takes the elements of an output from `start` on, in logical row-major order.
+    ///
+    /// # Errors
+    /// As [`Storage::store`].
+    fn store_part(&self, uid: i64, start: usize, values: &[T]) -> Result<(), Error>;
+}
+
+impl<T: Num> Parts<T> for Execution<'_> {
+    fn load_part(&self, uid: i64, range: Range<usize>, values: &mut Vec<T>) -> Result<(), Error> {
+        Execution::load_part(self, uid, range, values)
+    }
+
+    fn store_part(&self, uid: i64, start: usize, values: &[T]) -> Result<(), Error> {
+        Execution::store_part(self, uid, start, values)
+    }
 }
 
 impl<T: Num> Storage<T> for Execution<'_> {
@@ -51,6 +81,10 @@ impl<T: Num> Storage<T> for Execution<'_> {
 
     fn store(&self, uid: i64, values: &[T]) -> Result<(), Error> {
         Execution::store(self, uid, values)
+    }
+
+    fn parts(&self) -> Option<&dyn Parts<T>> {
+        Some(self)
     }
 }
 
@@ -92,6 +126,11 @@ impl Plan for Program {
 /// # Errors
 /// A node that the kernels do not know (see [`crate::check`]), or what the storage says.
 pub fn run<T: Num>(storage: &dyn Storage<T>) -> Result<(), Error> {
+    if let Some(parts) = storage.parts()
+        && let Some(chain) = pointwise::Chain::of(storage)?
+    {
+        return chain.run(parts);
+    }
     let mut tensors = Tensors::<T> {
         storage,
         values: BTreeMap::new(),

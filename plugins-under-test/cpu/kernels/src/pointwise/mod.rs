@@ -1,6 +1,9 @@
 //! Pointwise operations: all 47 modes, with broadcasting.
 
+mod chain;
 mod functions;
+
+pub(crate) use chain::Chain;
 
 use crate::program::{Num, Tensors};
 use crate::support::{ensure, tensor};
