@@ -194,6 +194,44 @@ fn denormals_that_are_zero_are_flushed() {
     }
 }
 
+/// Quotients and square roots in f32 by way of a reciprocal that is `off` by so many units in its last
+/// place, as fast instructions give it.
+fn by_reciprocals(off: u32) -> impl Fn(&Graph, &Values) -> Outputs {
+    move |graph, inputs| {
+        let operands: Vec<&[f64]> = graph.inputs().map(|t| &inputs[&t.uid][..]).collect();
+        let beside = |value: f32| f32::from_bits(value.to_bits() + off);
+        let one = |i: usize| match operands[..] {
+            [x] => x[i] as f32 * beside(1.0 / (x[i] as f32).sqrt()),
+            [x, y] => x[i] as f32 * beside(1.0 / y[i] as f32),
+            _ => panic!("a quotient has two operands, and a root one"),
+        };
+        let all = (0..operands[0].len()).map(|i| f64::from(one(i)));
+        let output = graph.outputs().next().expect("an output");
+        [(output.uid, all.collect())].into()
+    }
+}
+
+#[rstest]
+#[case("pointwise.div", 1, Some(Trait::ApproxDivSqrt))]
+#[case("pointwise.sqrt", 1, Some(Trait::ApproxDivSqrt))]
+#[case("pointwise.div", 9, None)]
+#[case("pointwise.sqrt", 9, None)]
+fn approximate_quotients_and_roots_are_measured(
+    #[case] part: &str,
+    #[case] off: u32,
+    #[case] expected: Option<Trait>,
+) {
+    let probe = probe("division and square root", part);
+    let fact = read(probe, &by_reciprocals(off));
+    // Beyond 3 ulp it is no trait, and no engine of correct rounding either.
+    assert_eq!(fact.which, expected, "{}", fact.text);
+    let far = fact.text.contains("off by more than 3 ulp");
+    assert_eq!(far, expected.is_none(), "{}", fact.text);
+    let fact = read(probe, &right);
+    assert_eq!((fact.which, fact.against_rn), (None, false));
+    assert!(fact.text.contains("correctly rounded"), "{}", fact.text);
+}
+
 /// Outputs disturbed near the large pixel, or everywhere.
 #[rstest]
 #[case(4, Some(Trait::Winograd))]

@@ -1,19 +1,25 @@
 //! The numbers that explain a bound add up to it.
 
+use crate::graphs::{graph, tensor};
 use dnn_assay_graph::case::{Case, Fill};
+use dnn_assay_graph::schema::MatmulAttributes;
+use dnn_assay_graph::{DataType, Graph};
 use dnn_assay_reference::{Account, Arithmetic, Trait, Traits, account, evaluate, fill, naive_f32};
 use rstest::rstest;
 
 /// The accounts of an element of each output, and the uncertainty that the reference gives it.
 fn accounts(id: &str, arithmetic: &Arithmetic) -> Vec<(Vec<Account>, f64)> {
-    let graph = Case::parse_short(id).unwrap().graph().unwrap();
-    let inputs = fill::generate(&graph, Fill::Uniform, 3).unwrap();
-    let whole = evaluate(&graph, &inputs, arithmetic).unwrap();
+    accounts_of(&Case::parse_short(id).unwrap().graph().unwrap(), arithmetic)
+}
+
+fn accounts_of(graph: &Graph, arithmetic: &Arithmetic) -> Vec<(Vec<Account>, f64)> {
+    let inputs = fill::generate(graph, Fill::Uniform, 3).unwrap();
+    let whole = evaluate(graph, &inputs, arithmetic).unwrap();
     let mut all = Vec::new();
     for output in graph.outputs() {
         let count = output.element_count().unwrap();
         for index in [0, count / 2, count - 1] {
-            let told = account(&graph, &inputs, arithmetic, output.uid, index).unwrap();
+            let told = account(graph, &inputs, arithmetic, output.uid, index).unwrap();
             all.push((told, f64::from(whole.tensors[&output.uid].error[index])));
         }
     }
@@ -39,11 +45,43 @@ fn accounts(id: &str, arithmetic: &Arithmetic) -> Vec<(Vec<Account>, f64)> {
 #[case("pointwise.div/f32/nchw/n1-c2-i4x4")]
 #[case("pointwise.add/f16/nchw/n1-c2-i4x4")]
 fn the_parts_add_up_to_the_uncertainty(#[case] id: &str) {
-    let told = accounts(id, &Arithmetic::default());
+    add_up(id, &accounts(id, &Arithmetic::default()));
+}
+
+/// Of a product, which no case id says: one batch, and batches of which the first operand has fewer.
+#[rstest]
+#[case(DataType::Float, 1, 1)]
+#[case(DataType::Half, 2, 2)]
+#[case(DataType::Bfloat16, 3, 1)]
+#[case(DataType::Double, 1, 2)]
+fn the_parts_of_a_product_add_up_too(
+    #[case] data_type: DataType,
+    #[case] batches: i64,
+    #[case] repeat: i64,
+) {
+    let attributes = MatmulAttributes {
+        a_tensor_uid: 1,
+        b_tensor_uid: 2,
+        c_tensor_uid: 3,
+    };
+    let tensors = vec![
+        tensor(1, data_type, &[batches, 5, 70]),
+        tensor(2, data_type, &[batches * repeat, 70, 6]),
+        tensor(3, data_type, &[batches * repeat, 5, 6]),
+    ];
+    let graph = graph(tensors, vec![attributes.into()]);
+    let told = accounts_of(&graph, &Arithmetic::default());
+    add_up("matmul", &told);
+    let figures = &told[0].0[0].figures;
+    assert!(figures.iter().any(|f| f.value == 70.0), "{figures:?}");
+}
+
+/// Every account has figures, and its parts add up to the uncertainty of the reference.
+fn add_up(id: &str, told: &[(Vec<Account>, f64)]) {
     assert!(!told.is_empty());
     for (accounts, error) in told {
         let last = accounts.last().unwrap();
-        assert_eq!(last.error, error, "{id}");
+        assert_eq!(last.error, *error, "{id}");
         for account in accounts {
             assert!(!account.figures.is_empty(), "{id}: {account:?}");
             let sum: f64 = account.parts.iter().map(|part| part.value).sum();

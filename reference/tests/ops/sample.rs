@@ -72,20 +72,31 @@ proptest! {
         (batches, repeat) in (1..4i64, 1..3i64),
         seed: u64,
     ) {
-        let attributes = MatmulAttributes { a_tensor_uid: 1, b_tensor_uid: 2, c_tensor_uid: 3 };
-        let graph = graph(
-            vec![
-                tensor(1, DataType::Float, &[batches, m, k]),
-                tensor(2, DataType::Float, &[batches * repeat, k, n]),
-                tensor(3, DataType::Float, &[batches * repeat, m, n]),
-            ],
-            vec![attributes.into()],
-        );
+        let graph = product((m, k, n), (batches, repeat), DataType::Float);
         let values = inputs(&graph, seed);
         if let Err(what) = agrees(&graph, &values) {
             return Err(TestCaseError::fail(what));
         }
     }
+}
+
+/// `[batches, M, K]` times `[batches·repeat, K, N]`: each batch of the first is used `repeat` times.
+fn product(
+    (m, k, n): (i64, i64, i64),
+    (batches, repeat): (i64, i64),
+    data_type: DataType,
+) -> Graph {
+    let attributes = MatmulAttributes {
+        a_tensor_uid: 1,
+        b_tensor_uid: 2,
+        c_tensor_uid: 3,
+    };
+    let tensors = vec![
+        tensor(1, data_type, &[batches, m, k]),
+        tensor(2, data_type, &[batches * repeat, k, n]),
+        tensor(3, data_type, &[batches * repeat, m, n]),
+    ];
+    graph(tensors, vec![attributes.into()])
 }
 
 /// conv (virtual) + bias, then relu of that plus the first addend again, then a second convolution.
@@ -331,6 +342,43 @@ proptest! {
         let sums = sample::checksum(&graph, &values, &Arithmetic::default(), output, &bytes).unwrap();
         prop_assert_eq!((sums.outside, sums.unsummed), (0, 0), "{:?}", sums);
         prop_assert_eq!(sums.sums * sums.channels, got.len());
+    }
+
+    /// As above, of products; and one wrong element shows in its sum, and in no other.
+    #[test]
+    fn a_checksum_of_a_product_accepts_whatever_the_bound_accepts(
+        (m, k, n) in (1..9i64, 1..60i64, 1..20i64),
+        (batches, repeat) in (1..4i64, 1..3i64),
+        transposed: bool,
+        data_type in prop_oneof![
+            Just(DataType::Half), Just(DataType::Bfloat16), Just(DataType::Float), Just(DataType::Double),
+        ],
+        fill in prop_oneof![Just(Fill::Uniform), Just(Fill::Integer)],
+        seed: u64,
+        at in any::<prop::sample::Index>(),
+    ) {
+        let mut graph = product((m, k, n), (batches, repeat), data_type);
+        if transposed {
+            for tensor in &mut graph.tensors {
+                (tensor.strides[1], tensor.strides[2]) = (1, tensor.dims[1]);
+            }
+        }
+        let Ok(values) = fill::generate(&graph, fill, seed) else { return Ok(()) };
+        let whole = run(&graph, &values);
+        let output = graph.tensor(3).unwrap();
+        let estimate = &whole.tensors[&3];
+        let mut got = at_the_edge(output, estimate);
+        let sums = |got: &[f64]| {
+            let bytes = encoded(output, got);
+            sample::checksum(&graph, &values, &Arithmetic::default(), output, &bytes).unwrap()
+        };
+        prop_assert!(compare(output, estimate, &encoded(output, &got), &Criterion::Bound).unwrap().passed);
+        let right = sums(&got);
+        prop_assert_eq!((right.outside, right.unsummed), (0, 0), "{:?}", right);
+        prop_assert_eq!((right.sums * right.channels, right.channels), (got.len(), n as usize));
+        let largest = got.iter().fold(1.0, |largest: f64, value| largest.max(value.abs()));
+        *at.get_mut(&mut got) += dtype::round(data_type, 4.0 * largest);
+        prop_assert_eq!(sums(&got).outside, 1);
     }
 }
 
