@@ -6,6 +6,7 @@ use dnn_assay_graph::{Graph, Tensor};
 use dnn_assay_reference::sample::{self, Checksum, Sampled, Seen, Source, Sums};
 use dnn_assay_reference::{Comparison, Criterion, Mismatch, Trait};
 
+use super::diagnosis::{Named, name_samples};
 use super::looked::{Looked, skip};
 use super::undeclared::{Failed, convict, explanation};
 use super::values::{histogram_of, naive, worst_of};
@@ -13,8 +14,10 @@ use super::{Finding, Rules};
 use crate::journal::{CaseEnd, SampledRecord, SumsRecord, Worst};
 use crate::verdict::{FailKind, Verdict};
 
-/// Said beside a failure: names and geometry need every element.
-const NO_NAMES: &str = "judged by samples: the fault is not named, and its geometry not described";
+/// Said beside a failure: geometry needs every element.
+const NO_GEOMETRY: &str = "judged by samples: where the wrong elements lie is not described";
+/// Said where sums are wrong and no sample is.
+const ONLY_SUMS: &str = "no sampled element is wrong: the fault has no name, and no trait is tried";
 
 /// Traits whose errors go by the largest element of the whole tensor.
 const WHOLE: [Trait; 2] = [Trait::Winograd, Trait::Fft];
@@ -41,6 +44,7 @@ pub struct SampledValues {
     outputs: Vec<(String, Sampled)>,
     record: SampledRecord,
     worst: Option<Worst>,
+    diagnosis: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -69,9 +73,9 @@ pub fn judge_samples(case: &Sampling<'_>) -> SampledValues {
         worst
     };
     let mut finding = verdict(&outputs, teller);
-    let notes = match teller {
-        Some(_) => case.under_traits(&outputs, &mut finding),
-        None => Vec::new(),
+    let Named { ids, notes } = match teller {
+        Some(_) => case.look_into(&outputs, &mut finding),
+        None => Named::default(),
     };
     SampledValues {
         finding,
@@ -91,6 +95,7 @@ pub fn judge_samples(case: &Sampling<'_>) -> SampledValues {
             .into_iter()
             .map(|output| (output.tensor.name.clone(), output.sampled))
             .collect(),
+        diagnosis: ids,
         notes,
     }
 }
@@ -124,20 +129,26 @@ impl<'a> Sampling<'a> {
         sample::judge(self.graph, self.source, arithmetic, (tensor, seen), &bound)
     }
 
-    /// What an undeclared trait makes of samples that fail, with what is to be said of it. Where only
-    /// sums are wrong none is tried: the errors of a trait are nearly everywhere, and no sample has one.
-    fn under_traits(&self, outputs: &[Output<'_>], finding: &mut Finding) -> Vec<String> {
+    /// Which known faults explain samples that fail, and what an undeclared trait makes of them. Where
+    /// only sums are wrong none is tried: the errors of a trait are nearly everywhere, and no sample
+    /// has one.
+    fn look_into(&self, outputs: &[Output<'_>], finding: &mut Finding) -> Named {
         if outputs
             .iter()
             .all(|output| output.sampled.comparison.passed)
         {
-            return Vec::new();
+            return Named {
+                ids: Vec::new(),
+                notes: vec![ONLY_SUMS.to_owned()],
+            };
         }
+        let rows = outputs.iter().map(|o| (o.tensor.uid, &o.sampled.row));
+        let mut named = name_samples(self.graph, self.source, self.rules, rows);
         let failed = Failed {
             graph: self.graph,
             rules: self.rules,
             comparisons: outputs.iter().map(|o| &o.sampled.comparison).collect(),
-            named: &[],
+            named: &named.ids,
             except: &WHOLE,
         };
         let accepts = |rules: &Rules| {
@@ -146,12 +157,10 @@ impl<'a> Sampling<'a> {
         };
         let trials = explanation(&failed, accepts);
         match trials.found {
-            Some((which, ())) => {
-                convict(finding, which, self.rules);
-                Vec::new()
-            }
-            None => trials.notes(),
+            Some((which, ())) => convict(finding, which, self.rules),
+            None => named.notes.extend(trials.notes()),
         }
+        named
     }
 
     /// Whether other rules accept all samples and sums of an output.
@@ -290,6 +299,7 @@ impl SampledValues {
             outputs: Vec::new(),
             record: SampledRecord::default(),
             worst: None,
+            diagnosis: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -324,8 +334,9 @@ impl SampledValues {
             }));
         }
         if matches!(end.verdict, Verdict::Fail(_)) {
-            end.notes.push(NO_NAMES.to_owned());
+            end.notes.push(NO_GEOMETRY.to_owned());
         }
+        end.diagnosis = self.diagnosis;
         end.notes.extend(self.notes);
         end.worst = self.worst;
         end.sampled = Some(self.record);

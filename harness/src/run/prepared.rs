@@ -202,12 +202,20 @@ impl Prepared {
     /// Gives a case that is judged by samples up to judgement as a whole, where the engine's
     /// arithmetic needs that.
     pub fn settle(&mut self, fill: Fill, arithmetic: &Arithmetic) {
-        let Some(samples) = &self.drawn else { return };
+        if self.drawn.is_none() {
+            return;
+        }
         let refusal = sample::refusal(&self.graph, fill, arithmetic);
         if refusal.is_some() {
-            self.values = samples.inputs.values();
-            self.drawn = None;
+            self.make_whole();
             self.whole = refusal;
+        }
+    }
+
+    /// Has the case judged as a whole, whether or not samples were asked for.
+    pub fn make_whole(&mut self) {
+        if let Some(samples) = self.drawn.take() {
+            self.values = samples.inputs.values();
         }
     }
 

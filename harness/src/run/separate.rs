@@ -59,9 +59,11 @@ impl Slot<'_> {
         if !matches!(takes, Reply::Ok(ids) if ids.contains(&unit.engine.id)) {
             return Ok(nothing);
         }
-        let Ok(prepared) = self.prepare(&case, &graph, &bytes) else {
+        let Ok(mut prepared) = self.prepare(&case, &graph, &bytes) else {
             return Ok(nothing);
         };
+        // They are small, and every element counts.
+        prepared.make_whole();
         let other = Unit {
             case: &case,
             engine: unit.engine,

@@ -1,6 +1,6 @@
 //! Batch normalisation by formulas that are not quite right.
 
-use super::scene::{Scene, Suspect};
+use super::scene::{Reading, Scene, Suspect};
 use crate::estimate::{Estimate, round_up};
 use dnn_assay_graph::Attributes;
 use dnn_assay_graph::schema::{BatchnormAttributes, BatchnormBackwardAttributes};
@@ -212,7 +212,7 @@ impl<'a> Training<'a> {
 
     /// Values with errors that are at least those of the true output's elements.
     fn widened(&self, uid: i64, values: impl Iterator<Item = (f64, f64)>) -> Estimate {
-        let truth = self.scene.evaluation.tensors.get(&uid);
+        let truth = self.scene.truth(uid);
         let (value, error): (Vec<f64>, Vec<f32>) = values
             .enumerate()
             .map(|(index, (value, error))| {
@@ -269,7 +269,7 @@ pub(super) fn epsilon_outside_root(scene: &Scene<'_>) -> Vec<Suspect> {
 }
 
 /// The variance of an inference node through a function of itself and ε.
-fn with_variance(scene: &Scene<'_>, edit: impl Fn(f64, f64) -> f64) -> Vec<Suspect> {
+fn with_variance(scene: &Scene<'_>, edit: fn(f64, f64) -> f64) -> Vec<Suspect> {
     let found = scene
         .graph
         .nodes
@@ -282,11 +282,8 @@ fn with_variance(scene: &Scene<'_>, edit: impl Fn(f64, f64) -> f64) -> Vec<Suspe
         });
     let suspect = found.and_then(|(variance, epsilon)| {
         let epsilon = scene.scalar(epsilon)?;
-        scene.with_input(variance, |_, values| {
-            values
-                .iter_mut()
-                .for_each(|value| *value = edit(*value, epsilon));
-        })
+        let read = Reading::mapped(move |value| edit(value, epsilon));
+        scene.with_input(variance, read)
     });
     suspect.into_iter().collect()
 }
@@ -356,11 +353,8 @@ pub(super) fn variance_for_inverse(scene: &Scene<'_>) -> Vec<Suspect> {
     [DEFAULT_EPSILON, 0.0]
         .into_iter()
         .filter_map(|epsilon| {
-            scene.with_input(uid, |_, values| {
-                values
-                    .iter_mut()
-                    .for_each(|value| *value = 1.0 / (*value + epsilon).sqrt());
-            })
+            let read = Reading::mapped(move |value| 1.0 / (value + epsilon).sqrt());
+            scene.with_input(uid, read)
         })
         .collect()
 }
@@ -404,7 +398,7 @@ fn with_parameter(
         .nodes
         .iter()
         .find_map(|node| pick(&node.attributes));
-    let suspect = uid.and_then(|uid| scene.with_input(uid, |_, values| values.fill(value)));
+    let suspect = uid.and_then(|uid| scene.with_input(uid, Reading::mapped(move |_| value)));
     suspect.into_iter().collect()
 }
 
@@ -448,7 +442,7 @@ fn backward<'a>(scene: &Scene<'a>) -> Option<&'a BatchnormBackwardAttributes> {
 
 pub(super) fn gradients_swapped(scene: &Scene<'_>) -> Vec<Suspect> {
     let swapped = backward(scene).and_then(|node| {
-        let of = |uid: i64| scene.evaluation.tensors.get(&uid).cloned();
+        let of = |uid: i64| scene.truth(uid).cloned();
         let (scale, bias) = (node.dscale_tensor_uid, node.dbias_tensor_uid);
         Some(Suspect::Outputs(BTreeMap::from([
             (scale, of(bias)?),
@@ -483,7 +477,7 @@ fn gradient_without(scene: &Scene<'_>, mean_term: bool, scale_term: bool) -> Opt
     let (tensor, x) = scene.input(node.x_tensor_uid)?;
     let shape = Shape::of(&tensor.dims)?;
     let scale = scene.input(node.scale_tensor_uid)?.1;
-    let truth = |uid: i64| scene.evaluation.tensors.get(&uid);
+    let truth = |uid: i64| scene.truth(uid);
     let dx = truth(node.dx_tensor_uid)?;
     let (dscale, dbias) = (
         truth(node.dscale_tensor_uid)?,

@@ -84,6 +84,17 @@ impl Operation {
 }
 
 impl Hypothesis {
+    /// Whether samples of an output cannot show the fault, or not tell it from others.
+    pub(super) fn needs_whole(&self) -> bool {
+        const WHOLE: [&str; 4] = [
+            "images-permuted",
+            "channels-permuted",
+            "rows-permuted",
+            "single-element",
+        ];
+        WHOLE.contains(&self.id)
+    }
+
     /// Whether a graph with these operations can have the fault.
     pub(super) fn applies_to(&self, operations: &[Operation]) -> bool {
         let can =

@@ -2,9 +2,10 @@
 
 use super::agreement::rounding;
 use super::conv::{Conv, Direction};
-use super::layout::{self, channels_last, places, sources, strides_in_order, take};
-use super::scene::{Scene, Suspect};
+use super::layout::{count, index, is_dense, other_strides, place_of, reread, strides_in_order};
+use super::scene::{Place, Reading, Scene, Suspect};
 use dnn_assay_graph::{Attributes, DataType, Tensor};
+use std::sync::Arc;
 
 /// The image-like inputs of the first convolution: x, or dy; both for wgrad.
 fn images(scene: &Scene<'_>) -> Vec<i64> {
@@ -27,12 +28,14 @@ fn operands(scene: &Scene<'_>) -> Vec<i64> {
 }
 
 /// Each of these inputs rearranged by itself.
-fn rearranged(scene: &Scene<'_>, uids: &[i64], from: impl Fn(&[i64], &mut [i64])) -> Vec<Suspect> {
+fn rearranged(
+    scene: &Scene<'_>,
+    uids: &[i64],
+    from: impl Fn(&[i64], &mut [i64]) + Clone + Send + Sync + 'static,
+) -> Vec<Suspect> {
     let one = |&uid: &i64| {
-        scene.with_input(uid, |tensor, values| {
-            let dims = &tensor.dims;
-            *values = take(values, &sources(dims, dims, |at| from(dims, at))).into_vec();
-        })
+        let (from, dims) = (from.clone(), scene.input_tensor(uid)?.dims.clone());
+        scene.with_input(uid, Reading::taken(uid, move |at| from(&dims, at)))
     };
     uids.iter().filter_map(one).collect()
 }
@@ -79,18 +82,18 @@ pub(super) fn image_shifted(scene: &Scene<'_>) -> Vec<Suspect> {
     let mut suspects = Vec::new();
     for step in [1, -1] {
         for back in 1..=2 {
-            let shift = |at: &mut [i64]| {
+            let shift = move |at: &mut [i64]| {
                 let axis = at.len() - back;
                 at[axis] += step;
                 axis
             };
-            suspects.extend(rearranged(scene, &images(scene), |dims, at| {
+            suspects.extend(rearranged(scene, &images(scene), move |dims, at| {
                 if at.len() >= 2 + back {
                     let axis = shift(at);
                     at[axis] = at[axis].clamp(0, dims[axis] - 1);
                 }
             }));
-            suspects.extend(rearranged(scene, &images(scene), |_, at| {
+            suspects.extend(rearranged(scene, &images(scene), move |_, at| {
                 if at.len() >= 2 + back {
                     shift(at);
                 }
@@ -100,42 +103,37 @@ pub(super) fn image_shifted(scene: &Scene<'_>) -> Vec<Suspect> {
     suspects
 }
 
-/// Memory of one layout taken for another: channels last for channels second and the reverse.
-fn misread(tensor: &Tensor, values: &mut Vec<f64>) {
-    let dims = &tensor.dims;
-    let Some(written) = places(dims, &tensor.strides) else {
-        return;
-    };
-    let packed: Vec<usize> = (0..values.len()).collect();
-    let read = if written == packed {
-        places(dims, &strides_in_order(dims, &channels_last(dims.len()))).unwrap_or(packed)
-    } else {
-        packed
-    };
-    remap(values, &written, &read);
+/// An input whose memory is read by other strides than it has.
+fn misread(
+    scene: &Scene<'_>,
+    uid: i64,
+    strides: impl FnOnce(&Tensor) -> Vec<i64>,
+) -> Option<Suspect> {
+    let tensor = scene.input_tensor(uid)?;
+    if !is_dense(&tensor.dims, &tensor.strides) {
+        return None;
+    }
+    let (dims, written, read) = (tensor.dims.clone(), tensor.strides.clone(), strides(tensor));
+    scene.with_input(
+        uid,
+        Reading::taken(uid, move |at| reread(&dims, &read, &written, at)),
+    )
 }
 
-/// Elements written at the places `written` and read at the places `read`.
-fn remap(values: &mut Vec<f64>, written: &[usize], read: &[usize]) {
-    let mut memory = vec![0.0; values.len()];
-    for (&value, &place) in values.iter().zip(written) {
-        memory[place] = value;
-    }
-    *values = read.iter().map(|&place| memory[place]).collect();
+/// Memory of one layout taken for another: channels last for channels second and the reverse.
+fn in_other_layout(scene: &Scene<'_>, uids: &[i64]) -> Vec<Suspect> {
+    let other = |tensor: &Tensor| other_strides(&tensor.dims, &tensor.strides);
+    uids.iter()
+        .filter_map(|&uid| misread(scene, uid, other))
+        .collect()
 }
 
 pub(super) fn image_layout(scene: &Scene<'_>) -> Vec<Suspect> {
-    images(scene)
-        .iter()
-        .filter_map(|&uid| scene.with_input(uid, misread))
-        .collect()
+    in_other_layout(scene, &images(scene))
 }
 
 pub(super) fn filter_layout(scene: &Scene<'_>) -> Vec<Suspect> {
-    filters(scene)
-        .iter()
-        .filter_map(|&uid| scene.with_input(uid, misread))
-        .collect()
+    in_other_layout(scene, &filters(scene))
 }
 
 /// KCRS read as CKRS or as CRSK.
@@ -150,12 +148,9 @@ pub(super) fn filter_axes(scene: &Scene<'_>) -> Vec<Suspect> {
     let mut suspects = Vec::new();
     for uid in filters(scene) {
         for which in 0..2 {
-            suspects.extend(scene.with_input(uid, |tensor, values| {
+            suspects.extend(misread(scene, uid, |tensor| {
                 let order = &orders(tensor.dims.len())[which];
-                let read = places(&tensor.dims, &strides_in_order(&tensor.dims, order));
-                if let (Some(written), Some(read)) = (places(&tensor.dims, &tensor.strides), read) {
-                    remap(values, &written, &read);
-                }
+                strides_in_order(&tensor.dims, order)
             }));
         }
     }
@@ -170,10 +165,10 @@ pub(super) fn group_rotated(scene: &Scene<'_>) -> Vec<Suspect> {
     let groups = conv.groups(scene.graph);
     let mut suspects = Vec::new();
     for step in [1, -1].into_iter().filter(|_| groups > 1) {
-        suspects.extend(rearranged(scene, &filters(scene), |dims, at| {
+        suspects.extend(rearranged(scene, &filters(scene), move |dims, at| {
             at[0] = (at[0] + step * (dims[0] / groups)).rem_euclid(dims[0]);
         }));
-        suspects.extend(rearranged(scene, &images(scene), |dims, at| {
+        suspects.extend(rearranged(scene, &images(scene), move |dims, at| {
             at[1] = (at[1] + step * (dims[1] / groups)).rem_euclid(dims[1]);
         }));
     }
@@ -189,14 +184,14 @@ pub(super) fn group_interleaved(scene: &Scene<'_>) -> Vec<Suspect> {
     if groups < 2 {
         return Vec::new();
     }
-    let deal = |extent: i64, at: i64| {
+    let deal = move |extent: i64, at: i64| {
         let each = extent / groups;
         at % each * groups + at / each
     };
-    let mut suspects = rearranged(scene, &images(scene), |dims, at| {
+    let mut suspects = rearranged(scene, &images(scene), move |dims, at| {
         at[1] = deal(dims[1], at[1])
     });
-    suspects.extend(rearranged(scene, &filters(scene), |dims, at| {
+    suspects.extend(rearranged(scene, &filters(scene), move |dims, at| {
         at[0] = deal(dims[0], at[0])
     }));
     suspects
@@ -208,26 +203,19 @@ pub(super) fn groups_ignored(scene: &Scene<'_>) -> Vec<Suspect> {
         return Vec::new();
     };
     let groups = conv.groups(scene.graph);
-    let mut suspects = rearranged(scene, &images(scene), |dims, at| {
+    let mut suspects = rearranged(scene, &images(scene), move |dims, at| {
         at[1] %= (dims[1] / groups).max(1)
     });
     for uid in images(scene) {
-        suspects.extend(scene.with_input(uid, |tensor, values| {
-            let each = tensor.dims[1] / groups;
-            let parts = (0..groups).map(|group| {
-                let source = sources(&tensor.dims, &tensor.dims, |at| {
-                    at[1] = at[1] % each.max(1) + group * each;
-                });
-                take(values, &source)
-            });
-            let sum = parts.fold(vec![0.0; values.len()], |mut sum, part| {
-                sum.iter_mut()
-                    .zip(part)
-                    .for_each(|(sum, part)| *sum += part);
-                sum
-            });
-            *values = sum;
-        }));
+        let Some(tensor) = scene.input_tensor(uid) else {
+            continue;
+        };
+        let each = tensor.dims[1] / groups;
+        let part = |group: i64| -> Place {
+            Arc::new(move |at: &mut [i64]| at[1] = at[1] % each.max(1) + group * each)
+        };
+        let from = (0..groups).map(part).collect();
+        suspects.extend(scene.with_input(uid, Reading::Taken { of: uid, from }));
     }
     suspects
 }
@@ -236,18 +224,12 @@ pub(super) fn groups_ignored(scene: &Scene<'_>) -> Vec<Suspect> {
 fn without(
     scene: &Scene<'_>,
     uids: &[i64],
-    dropped: impl Fn(&[i64], &[i64]) -> bool,
+    dropped: impl Fn(&[i64], &[i64]) -> bool + Clone + Send + Sync + 'static,
 ) -> Vec<Suspect> {
     let one = |&uid: &i64| {
-        scene.with_input(uid, |tensor, values| {
-            let mut at = layout::Coordinates::new(&tensor.dims);
-            for value in values {
-                if dropped(&tensor.dims, at.get()) {
-                    *value = 0.0;
-                }
-                at.advance();
-            }
-        })
+        let (dropped, dims) = (dropped.clone(), scene.input_tensor(uid)?.dims.clone());
+        let zeroed = move |at: &[i64], value| if dropped(&dims, at) { 0.0 } else { value };
+        scene.with_input(uid, Reading::Mapped(Arc::new(zeroed)))
     };
     uids.iter().filter_map(one).collect()
 }
@@ -288,7 +270,7 @@ pub(super) fn last_row(scene: &Scene<'_>) -> Vec<Suspect> {
     let uids = images(scene);
     let mut suspects = Vec::new();
     for axis in 2..5 {
-        suspects.extend(without(scene, &uids, |dims, at| {
+        suspects.extend(without(scene, &uids, move |dims, at| {
             axis < at.len() && at[axis] + 1 == dims[axis]
         }));
     }
@@ -312,8 +294,10 @@ pub(super) fn last_of_inner(scene: &Scene<'_>) -> Vec<Suspect> {
 }
 
 /// All operands of the sums through one rounding.
-fn rounded(scene: &Scene<'_>, round: impl Fn(f64) -> f64) -> Option<Suspect> {
-    let mut inputs = scene.inputs.clone();
+fn rounded(
+    scene: &Scene<'_>,
+    round: impl Fn(f64) -> f64 + Clone + Send + Sync + 'static,
+) -> Option<Suspect> {
     let mut uids = operands(scene);
     for node in &scene.graph.nodes {
         if matches!(node.attributes, Attributes::Matmul(_)) {
@@ -321,18 +305,16 @@ fn rounded(scene: &Scene<'_>, round: impl Fn(f64) -> f64) -> Option<Suspect> {
         }
     }
     if uids.is_empty() {
-        uids = scene.inputs.keys().copied().collect();
+        uids = scene.inputs();
     }
-    for uid in uids {
-        let float = scene
-            .graph
-            .tensor(uid)
-            .is_some_and(|tensor| tensor.data_type.is_float());
-        if let Some(values) = inputs.get_mut(&uid).filter(|_| float) {
-            values.iter_mut().for_each(|value| *value = round(*value));
-        }
-    }
-    (inputs != *scene.inputs).then(|| Suspect::case(scene.graph.clone(), inputs))
+    let float = |uid: &i64| {
+        scene
+            .input_tensor(*uid)
+            .is_some_and(|t| t.data_type.is_float())
+    };
+    let read = |uid| (uid, Reading::mapped(round.clone()));
+    let readings: Vec<(i64, Reading)> = uids.into_iter().filter(float).map(read).collect();
+    (!readings.is_empty()).then(|| scene.with_readings(readings))
 }
 
 /// `value` with so many significant bits; ties by `ties`, or no rounding at all.
@@ -362,14 +344,14 @@ enum Ties {
 pub(super) fn rounded_to_tf32(scene: &Scene<'_>) -> Vec<Suspect> {
     [Ties::Even, Ties::Away, Ties::Truncated]
         .into_iter()
-        .filter_map(|ties| rounded(scene, |value| significant(value, 11, ties)))
+        .filter_map(|ties| rounded(scene, move |value| significant(value, 11, ties)))
         .collect()
 }
 
 pub(super) fn rounded_to_bf16(scene: &Scene<'_>) -> Vec<Suspect> {
     [Ties::Even, Ties::Truncated]
         .into_iter()
-        .filter_map(|ties| rounded(scene, |value| significant(value, 8, ties)))
+        .filter_map(|ties| rounded(scene, move |value| significant(value, 8, ties)))
         .collect()
 }
 
@@ -387,40 +369,31 @@ pub(super) fn rounded_to_f32(scene: &Scene<'_>) -> Vec<Suspect> {
 
 /// Subnormal inputs read as zero.
 pub(super) fn denormals_flushed(scene: &Scene<'_>) -> Vec<Suspect> {
-    let mut inputs = scene.inputs.clone();
-    for (uid, values) in &mut inputs {
-        let data_type = scene
-            .graph
-            .tensor(*uid)
-            .map_or(DataType::Unset, |tensor| tensor.data_type);
-        if !data_type.is_float() {
-            continue;
-        }
-        for value in values.iter_mut() {
-            *value = super::outputs::flushed(data_type, *value);
-        }
-    }
-    let changed = inputs != *scene.inputs;
-    changed
-        .then(|| Suspect::case(scene.graph.clone(), inputs))
+    let readings = scene.inputs().into_iter().filter_map(|uid| {
+        let data_type = scene.input_tensor(uid)?.data_type;
+        let flush = move |value| super::outputs::flushed(data_type, value);
+        data_type.is_float().then(|| (uid, Reading::mapped(flush)))
+    });
+    let readings: Vec<(i64, Reading)> = readings.collect();
+    (!readings.is_empty())
+        .then(|| scene.with_readings(readings))
         .into_iter()
         .collect()
 }
 
 /// Two inputs of the same extents in each other's place.
 pub(super) fn swapped(scene: &Scene<'_>) -> Vec<Suspect> {
-    let uids: Vec<i64> = scene.inputs.keys().copied().collect();
+    let uids = scene.inputs();
     let mut suspects = Vec::new();
     for (i, &first) in uids.iter().enumerate() {
         for &second in &uids[i + 1..] {
-            let (Some((a, x)), Some((b, y))) = (scene.input(first), scene.input(second)) else {
+            let (Some(a), Some(b)) = (scene.input_tensor(first), scene.input_tensor(second)) else {
                 continue;
             };
-            if a.dims == b.dims && a.data_type == b.data_type && x != y {
-                let mut inputs = scene.inputs.clone();
-                inputs.insert(first, y.into());
-                inputs.insert(second, x.into());
-                suspects.push(Suspect::case(scene.graph.clone(), inputs));
+            if a.dims == b.dims && a.data_type == b.data_type {
+                let other = |of| Reading::taken(of, |_| ());
+                let readings = [(first, other(second)), (second, other(first))];
+                suspects.push(scene.with_readings(readings));
             }
         }
     }
@@ -434,31 +407,34 @@ pub(super) fn next_operand(scene: &Scene<'_>) -> Vec<Suspect> {
             matches!(&node.attributes, Attributes::Pointwise(a) if a.in_1_tensor_uid == Some(*uid))
         })
     };
-    let uids: Vec<i64> = scene.inputs.keys().copied().filter(second).collect();
+    let uids: Vec<i64> = scene.inputs().into_iter().filter(second).collect();
     next(scene, &uids)
 }
 
 /// The parameters of the next channel, one tensor at a time.
 pub(super) fn next_parameter(scene: &Scene<'_>) -> Vec<Suspect> {
     let size = |uid: &i64| scene.graph.tensor(*uid).and_then(Tensor::element_count);
-    let most = scene.inputs.keys().filter_map(size).max();
-    let uids: Vec<i64> = scene
-        .inputs
-        .keys()
-        .copied()
-        .filter(|uid| size(uid) < most)
-        .collect();
+    let inputs = scene.inputs();
+    let most = inputs.iter().filter_map(size).max();
+    let uids: Vec<i64> = inputs.into_iter().filter(|uid| size(uid) < most).collect();
     next(scene, &uids)
 }
 
+/// Each input one element further along, and one back, the last and the first as neighbours.
 fn next(scene: &Scene<'_>, uids: &[i64]) -> Vec<Suspect> {
-    let rotations: [fn(&Tensor, &mut Vec<f64>); 2] = [
-        |_, values| values.rotate_left(1),
-        |_, values| values.rotate_right(1),
-    ];
+    let rotated = |uid: i64, by: usize| {
+        let dims = scene.input_tensor(uid)?.dims.clone();
+        let from = move |at: &mut [i64]| {
+            let all = count(&dims).max(1);
+            let index = index(&dims, at).unwrap_or(0);
+            place_of(&dims, (index + by % all) % all, at);
+        };
+        scene.with_input(uid, Reading::taken(uid, from))
+    };
+    let size = |uid: i64| scene.graph.tensor(uid).and_then(Tensor::element_count);
     let one = |&uid: &i64| {
-        let rotate = move |rotation: fn(&Tensor, &mut Vec<f64>)| scene.with_input(uid, rotation);
-        rotations.into_iter().filter_map(rotate)
+        let back = size(uid).unwrap_or(1).saturating_sub(1);
+        [rotated(uid, 1), rotated(uid, back)].into_iter().flatten()
     };
     uids.iter().flat_map(one).collect()
 }

@@ -83,21 +83,64 @@ pub(super) fn take_estimate(estimate: &Estimate, sources: &[Option<usize>]) -> E
     Estimate::new(take(&estimate.value, sources), error.collect())
 }
 
-/// For each logical element, its place in a dense memory with these strides; `None` unless every
-/// place of the memory holds one element.
-pub(super) fn places(dims: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
-    let total = count(dims);
-    let mut at = Coordinates::new(dims);
-    let mut used = vec![false; total];
-    (0..total)
-        .map(|_| {
-            let place: i64 = at.get().iter().zip(strides).map(|(a, s)| a * s).sum();
-            at.advance();
-            let place = usize::try_from(place).ok()?;
-            let used = used.get_mut(place)?;
-            (!std::mem::replace(used, true)).then_some(place)
+/// Whether every place of the memory of a tensor with these strides holds one element.
+pub(super) fn is_dense(dims: &[i64], strides: &[i64]) -> bool {
+    let axes = dims.iter().zip(strides).filter(|(dim, _)| **dim > 1);
+    let mut axes: Vec<(i64, i64)> = axes.map(|(&dim, &stride)| (stride, dim)).collect();
+    axes.sort_unstable();
+    let mut next = 1;
+    dims.len() == strides.len()
+        && axes.iter().all(|&(stride, dim)| {
+            let fits = stride == next;
+            next *= dim;
+            fits
         })
-        .collect()
+}
+
+/// Whether the elements lie in logical order.
+pub(super) fn is_packed(dims: &[i64], strides: &[i64]) -> bool {
+    let mut next = 1;
+    let axes = dims.iter().zip(strides).rev();
+    axes.into_iter().all(|(&dim, &stride)| {
+        let fits = dim <= 1 || stride == next;
+        next *= dim.max(1);
+        fits
+    })
+}
+
+/// Turns the coordinates of an element that is looked for in a dense memory by the strides `read` into
+/// those of the element that lies there by the strides `written`.
+pub(super) fn reread(dims: &[i64], read: &[i64], written: &[i64], at: &mut [i64]) {
+    let mut place: i64 = at.iter().zip(read).map(|(at, stride)| at * stride).sum();
+    let mut axes: Vec<usize> = (0..dims.len()).collect();
+    axes.sort_unstable_by_key(|&axis| std::cmp::Reverse((dims[axis] > 1, written[axis])));
+    for axis in axes {
+        at[axis] = 0;
+        if dims[axis] > 1 {
+            at[axis] = place / written[axis];
+            place %= written[axis];
+        }
+    }
+}
+
+/// The strides of the layout that is taken for a dense tensor's own: channels last for packed ones, packed
+/// for the others.
+pub(super) fn other_strides(dims: &[i64], strides: &[i64]) -> Vec<i64> {
+    if is_packed(dims, strides) {
+        strides_in_order(dims, &channels_last(dims.len()))
+    } else {
+        let order: Vec<usize> = (0..dims.len()).collect();
+        strides_in_order(dims, &order)
+    }
+}
+
+/// Coordinates of the element with this row-major index.
+pub(super) fn place_of(dims: &[i64], mut index: usize, at: &mut [i64]) {
+    for (at, &dim) in at.iter_mut().zip(dims).rev() {
+        let dim = dim.max(1) as usize;
+        *at = (index % dim) as i64;
+        index /= dim;
+    }
 }
 
 /// Strides of a dense tensor whose axes lie in memory in this order, slowest first.

@@ -15,9 +15,10 @@ mod nodes;
 mod outputs;
 mod precision;
 mod run;
+mod samples;
 mod scene;
 mod window;
 
 pub use geometry::{Geometry, geometry};
 pub use hypotheses::{HYPOTHESES, Hypothesis, Operation, hypothesis};
-pub use run::{BUDGET, Diagnosis, MOST_NAMES, Named, Observed, diagnose};
+pub use run::{BUDGET, Diagnosis, MOST_NAMES, Named, Observed, diagnose, diagnose_samples};

@@ -1,10 +1,12 @@
 //! Pointwise nodes, biases and activations that are left out, doubled or confused.
 
-use super::scene::{Scene, Suspect};
+use super::layout::{count, place_of};
+use super::scene::{Case, Reading, Scene, Suspect};
 use dnn_assay_graph::model::packed_strides;
 use dnn_assay_graph::schema::PointwiseAttributes;
 use dnn_assay_graph::semantics::{self, Direction};
 use dnn_assay_graph::{Attributes, Graph, PointwiseMode, Tensor};
+use std::collections::BTreeMap;
 
 fn pointwise(graph: &mut Graph) -> impl Iterator<Item = &mut PointwiseAttributes> {
     graph
@@ -193,7 +195,7 @@ fn bias(scene: &Scene<'_>) -> Option<(usize, i64)> {
                 return None;
             };
             let uid = table.in_1_tensor_uid?;
-            let (bias, _) = scene.input(uid)?;
+            let bias = scene.input_tensor(uid)?;
             let out = scene.graph.tensor(table.out_0_tensor_uid)?;
             let adds = table.operation == PointwiseMode::Add;
             (adds && bias.element_count() < out.element_count()).then_some((index, uid))
@@ -213,11 +215,8 @@ pub(super) fn bias_subtracted(scene: &Scene<'_>) -> Vec<Suspect> {
 }
 
 fn scaled_bias(scene: &Scene<'_>, factor: f64) -> Vec<Suspect> {
-    let scaled = bias(scene).and_then(|(_, uid)| {
-        scene.with_input(uid, |_, values| {
-            values.iter_mut().for_each(|value| *value *= factor)
-        })
-    });
+    let scaled = bias(scene)
+        .and_then(|(_, uid)| scene.with_input(uid, Reading::mapped(move |value| value * factor)));
     scaled.into_iter().collect()
 }
 
@@ -229,14 +228,15 @@ pub(super) fn bias_axis(scene: &Scene<'_>) -> Vec<Suspect> {
     let Attributes::Pointwise(table) = &scene.graph.nodes[node].attributes else {
         return Vec::new();
     };
-    let (Some(out), Some((_, values))) =
-        (scene.graph.tensor(table.out_0_tensor_uid), scene.input(uid))
-    else {
+    let (Some(out), Some(given)) = (
+        scene.graph.tensor(table.out_0_tensor_uid),
+        scene.input_tensor(uid),
+    ) else {
         return Vec::new();
     };
     let mut suspects = Vec::new();
     for axis in 0..out.dims.len() {
-        let (mut graph, mut inputs) = (scene.graph.clone(), scene.inputs.clone());
+        let mut graph = scene.graph.clone();
         let mut dims = vec![1; out.dims.len()];
         dims[axis] = out.dims[axis];
         let Some(tensor) = graph.tensors.iter_mut().find(|tensor| tensor.uid == uid) else {
@@ -247,9 +247,14 @@ pub(super) fn bias_axis(scene: &Scene<'_>) -> Vec<Suspect> {
         }
         tensor.strides = packed_strides(&dims);
         tensor.dims = dims;
-        let count = out.dims[axis].max(0) as usize;
-        inputs.insert(uid, values.iter().copied().cycle().take(count).collect());
-        suspects.push(Suspect::case(graph, inputs));
+        // Each element by its index, from the beginning again where there are no more.
+        let old = given.dims.clone();
+        let from = move |at: &mut [i64]| {
+            let index = at[axis] as usize % count(&old).max(1);
+            place_of(&old, index, at);
+        };
+        let readings = BTreeMap::from([(uid, Reading::taken(uid, from))]);
+        suspects.push(Suspect::Case(Box::new(Case { graph, readings })));
     }
     suspects
 }

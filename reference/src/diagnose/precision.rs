@@ -7,7 +7,6 @@ use super::scene::{Output, Scene, Suspect};
 use crate::arithmetic::Arithmetic;
 use crate::criterion::Criterion;
 use crate::estimate::Estimate;
-use crate::evaluate::evaluate;
 use dnn_assay_graph::DataType;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -57,7 +56,7 @@ pub(super) fn one_pass_variance(scene: &Scene<'_>) -> Vec<Suspect> {
         one_pass_variance: true,
         ..scene.arithmetic.clone()
     };
-    let Ok(wider) = evaluate(scene.graph, scene.inputs, &arithmetic) else {
+    let Some(wider) = scene.under(&arithmetic) else {
         return Vec::new();
     };
     let explained = scene.outputs.iter().all(|output| {
@@ -66,7 +65,7 @@ pub(super) fn one_pass_variance(scene: &Scene<'_>) -> Vec<Suspect> {
             let mut elements = output.got.iter().enumerate();
             elements.all(|(index, &got)| bench.accepts(index, estimate, got))
         };
-        let estimate = wider.tensors.get(&output.tensor.uid);
+        let estimate = wider.get(&output.tensor.uid);
         estimate.is_some_and(accepted) && wrong_share(output) >= WRONG_SHARE
     });
     explained
@@ -94,7 +93,8 @@ fn wrong_share(output: &Output<'_>) -> f64 {
 }
 
 fn narrow(scene: &Scene<'_>, data_type: DataType, sizes: &Range<f64>) -> Vec<Suspect> {
-    let affordable = cost(scene.graph).is_some_and(|cost| cost < BUDGET / 8.0);
+    let cheap = |cost: f64| cost < BUDGET / 8.0;
+    let affordable = scene.is_sampled() || cost(scene.graph).is_some_and(cheap);
     let explained = affordable && explains(scene, data_type, sizes);
     explained
         .then_some(Suspect::Found(String::new()))
@@ -107,12 +107,12 @@ fn explains(scene: &Scene<'_>, data_type: DataType, sizes: &Range<f64>) -> bool 
         accumulator_roundoff: Some(crate::dtype::unit_roundoff(data_type)),
         ..scene.arithmetic.clone()
     };
-    let Ok(wider) = evaluate(scene.graph, scene.inputs, &arithmetic) else {
+    let Some(wider) = scene.under(&arithmetic) else {
         return false;
     };
     let mut told = false;
     for output in &scene.outputs {
-        let Some(estimate) = wider.tensors.get(&output.tensor.uid) else {
+        let Some(estimate) = wider.get(&output.tensor.uid) else {
             return false;
         };
         let Some(ratios) = ratios(output, estimate) else {

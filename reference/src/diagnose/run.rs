@@ -2,13 +2,15 @@
 
 use super::agreement;
 use super::hypotheses::{HYPOTHESES, Hypothesis, Operation};
-use super::outputs;
-use super::scene::{Scene, Suspect};
+use super::layout::{sources, take_estimate};
+use super::scene::{Ground, Move, Output, Scene, Suspect};
+use super::{outputs, samples};
 use crate::arithmetic::Arithmetic;
 use crate::criterion::Criterion;
 use crate::dtype::LayoutError;
-use crate::estimate::Values;
+use crate::estimate::{Estimate, Values};
 use crate::evaluate::{Evaluation, evaluate};
+use crate::sample::{Row, Source};
 use dnn_assay_graph::{Attributes, Graph};
 use std::collections::BTreeMap;
 
@@ -30,6 +32,8 @@ pub struct Diagnosis {
     pub tried: usize,
     /// Alternative results that the budget did not allow.
     pub skipped: usize,
+    /// Faults that samples cannot show, and that were not looked for.
+    pub left_out: Vec<&'static str>,
 }
 
 /// A fault that explains what was seen.
@@ -81,32 +85,69 @@ pub fn diagnose(
         left: budget,
         diagnosis: Diagnosis::default(),
     };
-    if scene.outputs.iter().any(|output| !output.is_right()) {
-        let operations = Operation::of(graph);
-        for tier in 0..=HYPOTHESES.iter().map(|h| h.tier).max().unwrap_or(0) {
-            // Weaker explanations are for what the stronger ones leave unexplained.
-            if search.diagnosis.named.is_empty() {
-                let fits = |h: &&Hypothesis| h.tier == tier && h.applies_to(&operations);
-                HYPOTHESES
-                    .iter()
-                    .filter(fits)
-                    .for_each(|h| search.consider(h));
-            }
-        }
-    }
+    search.run();
+    Ok(search.diagnosis)
+}
+
+/// Looks for faults that explain the `rows` of samples of a failed case, by uid: each hypothesis is
+/// computed for the sampled elements only, on the parts of the graph that they depend on. Those that need
+/// the whole tensor are listed as left out.
+///
+/// # Errors
+/// [`LayoutError`] where a row's bytes do not fit it.
+pub fn diagnose_samples<'a>(
+    graph: &'a Graph,
+    source: &'a dyn Source,
+    arithmetic: &'a Arithmetic,
+    rows: impl Iterator<Item = (i64, &'a Row)>,
+) -> Result<Diagnosis, LayoutError> {
+    let scene = Scene::of_samples(graph, source, arithmetic, rows)?;
+    let elements: usize = scene.outputs.iter().map(|output| output.got.len()).sum();
+    let mut search = Search {
+        scene: &scene,
+        left: elements as f64 * PASSES,
+        diagnosis: Diagnosis::default(),
+    };
+    search.run();
+    let operations = Operation::of(graph);
+    let left_out = HYPOTHESES
+        .iter()
+        .filter(|h| h.needs_whole() && h.applies_to(&operations));
+    search.diagnosis.left_out = left_out.map(|hypothesis| hypothesis.id).collect();
     Ok(search.diagnosis)
 }
 
 /// Passes over all tensors that the cheapest search takes.
 const COPIES: f64 = 8.0;
 
+/// Passes over all samples that a search may take. A wrong hypothesis ends at the first few.
+const PASSES: f64 = 16.0;
+
 struct Search<'a> {
     scene: &'a Scene<'a>,
+    /// Products and elements that are left; of samples, elements.
     left: f64,
     diagnosis: Diagnosis,
 }
 
 impl Search<'_> {
+    fn run(&mut self) {
+        if self.scene.outputs.iter().all(Output::is_right) {
+            return;
+        }
+        let operations = Operation::of(self.scene.graph);
+        for tier in 0..=HYPOTHESES.iter().map(|h| h.tier).max().unwrap_or(0) {
+            // Weaker explanations are for what the stronger ones leave unexplained.
+            if self.diagnosis.named.is_empty() {
+                let fits = |h: &&Hypothesis| h.tier == tier && h.applies_to(&operations);
+                HYPOTHESES
+                    .iter()
+                    .filter(fits)
+                    .for_each(|h| self.consider(h));
+            }
+        }
+    }
+
     fn consider(&mut self, hypothesis: &Hypothesis) {
         if self.diagnosis.named.len() == MOST_NAMES {
             return;
@@ -116,9 +157,15 @@ impl Search<'_> {
                 self.diagnosis.skipped += 1;
                 continue;
             };
+            let left = self.left;
             self.left -= cost;
+            let Some(explains) = self.explains(suspect) else {
+                // Nothing would be otherwise.
+                self.left = left;
+                continue;
+            };
             self.diagnosis.tried += 1;
-            if let Some(detail) = self.explains(suspect) {
+            if let Some(detail) = explains {
                 self.diagnosis.named.push(Named {
                     id: hypothesis.id,
                     text: hypothesis.text,
@@ -129,32 +176,61 @@ impl Search<'_> {
         }
     }
 
+    /// Work before a suspect is looked at; what samples take is counted as they are computed.
     fn cost(&self, suspect: &Suspect) -> Option<f64> {
         match suspect {
-            Suspect::Case(case) => cost(&case.0),
+            Suspect::Case(case) if !self.scene.is_sampled() => cost(&case.graph),
             _ => Some(0.0),
         }
     }
 
-    /// The detail, if the suspect explains what was seen.
-    fn explains(&self, suspect: Suspect) -> Option<String> {
+    /// The detail, if the suspect explains what was seen; `None` where it changes nothing.
+    fn explains(&mut self, suspect: Suspect) -> Option<Option<String>> {
         let scene = self.scene;
-        let yes = match suspect {
-            Suspect::Case(case) => {
-                let (graph, inputs) = *case;
-                let Ok(mut other) = evaluate(&graph, &inputs, scene.arithmetic) else {
-                    return None;
-                };
-                let uids: Vec<i64> = scene.outputs.iter().map(|o| o.tensor.uid).collect();
-                other.tensors.retain(|uid, _| uids.contains(uid));
-                agreement::explains(scene, &other.tensors, true)
-            }
-            Suspect::Outputs(estimates) => agreement::explains(scene, &estimates, true),
-            Suspect::Map(map) => outputs::is_mapped(scene, map),
-            Suspect::Found(detail) => return Some(detail),
+        let agrees = |estimates: Option<BTreeMap<i64, Estimate>>| {
+            estimates.is_some_and(|estimates| agreement::explains(scene, &estimates, true))
         };
-        yes.then(String::new)
+        let yes =
+            match (suspect, &scene.ground) {
+                (Suspect::Case(case), Ground::Whole { inputs, .. }) => {
+                    let inputs = case.inputs(scene.graph, inputs)?;
+                    let other = evaluate(&case.graph, &inputs, scene.arithmetic);
+                    agrees(other.ok().map(|mut other| {
+                        let uids: Vec<i64> = scene.outputs.iter().map(|o| o.tensor.uid).collect();
+                        other.tensors.retain(|uid, _| uids.contains(uid));
+                        other.tensors
+                    }))
+                }
+                (Suspect::Case(case), Ground::Samples { source, rows }) => agrees(
+                    samples::of_case(scene, &case, *source, rows, &mut self.left),
+                ),
+                (Suspect::Moved(moved), Ground::Whole { .. }) => {
+                    agrees(Some(moved_whole(scene, moved)))
+                }
+                (Suspect::Moved(moved), Ground::Samples { source, rows }) => agrees(
+                    samples::of_move(scene, moved, *source, rows, &mut self.left),
+                ),
+                (Suspect::Outputs(estimates), _) => agrees(Some(estimates)),
+                (Suspect::Map(map), _) => outputs::is_mapped(scene, map),
+                (Suspect::Found(detail), _) => return Some(Some(detail)),
+            };
+        Some(yes.then(String::new))
     }
+}
+
+/// Outputs whose elements hold what belongs to others.
+fn moved_whole(scene: &Scene<'_>, moved: Move) -> BTreeMap<i64, Estimate> {
+    let of = |output: &Output<'_>| {
+        let tensor = output.tensor;
+        let estimate = if moved.skips_right && output.is_right() {
+            output.truth.clone()
+        } else {
+            let from = sources(&tensor.dims, &tensor.dims, |at| (moved.from)(tensor, at));
+            take_estimate(output.truth, &from)
+        };
+        (tensor.uid, estimate)
+    };
+    scene.outputs.iter().map(of).collect()
 }
 
 /// Products and elements of one evaluation; `None` where a size does not fit.

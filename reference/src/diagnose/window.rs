@@ -1,12 +1,11 @@
 //! Convolutions that place their window wrongly.
 
 use super::conv::{Conv, Direction, Window};
-use super::layout;
-use super::scene::{Scene, Suspect};
-use crate::estimate::Values;
+use super::scene::{Case, Reading, Scene, Suspect};
+use dnn_assay_graph::Attributes;
 use dnn_assay_graph::model::packed_strides;
 use dnn_assay_graph::schema::{ConvolutionBwdAttributes, ConvolutionFwdAttributes};
-use dnn_assay_graph::{Attributes, Graph};
+use std::collections::BTreeMap;
 use std::mem::swap;
 
 pub(super) fn flipped(scene: &Scene<'_>) -> Vec<Suspect> {
@@ -163,7 +162,6 @@ fn rewindowed(scene: &Scene<'_>, edit: impl Fn(&mut Window)) -> Vec<Suspect> {
 /// Makes the extents fit: by padding behind the image; where the window does not reach its end,
 /// by an image without that end (fprop, wgrad) or gradients of zero beyond the output (dgrad).
 fn fitted(scene: &Scene<'_>, conv: &Conv, mut window: Window) -> Option<Suspect> {
-    let (mut graph, mut inputs) = (scene.graph.clone(), scene.inputs.clone());
     let dims = |uid: i64| Some(scene.graph.tensor(uid)?.dims.clone());
     let (mut x, w, mut y) = (dims(conv.x)?, dims(conv.w)?, dims(conv.y)?);
     for axis in 0..window.pre.len() {
@@ -185,20 +183,25 @@ fn fitted(scene: &Scene<'_>, conv: &Conv, mut window: Window) -> Option<Suspect>
             x[axis + 2] = (input + behind > 0).then_some(input + behind)?;
         }
     }
-    resize(&mut graph, &mut inputs, conv.x, &x)?;
-    resize(&mut graph, &mut inputs, conv.y, &y)?;
-    conv.set_window(&mut graph, &window);
-    Some(Suspect::case(graph, inputs))
+    let mut case = Case {
+        graph: scene.graph.clone(),
+        readings: BTreeMap::new(),
+    };
+    resize(scene, &mut case, conv.x, &x)?;
+    resize(scene, &mut case, conv.y, &y)?;
+    conv.set_window(&mut case.graph, &window);
+    Some(Suspect::Case(Box::new(case)))
 }
 
 /// Gives an input other extents: what is cut off is lost, what is added is zero.
-fn resize(graph: &mut Graph, inputs: &mut Values, uid: i64, dims: &[i64]) -> Option<()> {
-    let tensor = graph.tensors.iter_mut().find(|tensor| tensor.uid == uid)?;
+fn resize(scene: &Scene<'_>, case: &mut Case, uid: i64, dims: &[i64]) -> Option<()> {
+    let mut tensors = case.graph.tensors.iter_mut();
+    let tensor = tensors.find(|tensor| tensor.uid == uid)?;
     if tensor.dims == dims {
         return Some(());
     }
-    let values = inputs.get_mut(&uid)?;
-    *values = layout::take(values, &layout::sources(dims, &tensor.dims, |_| ()));
+    scene.input_tensor(uid)?;
+    case.readings.insert(uid, Reading::taken(uid, |_| ()));
     tensor.dims = dims.to_vec();
     tensor.strides = packed_strides(dims);
     Some(())
@@ -206,11 +209,11 @@ fn resize(graph: &mut Graph, inputs: &mut Values, uid: i64, dims: &[i64]) -> Opt
 
 /// An image that has been extended by its padding, filled by what `source` says lies at a
 /// coordinate beyond the border.
-fn bordered(scene: &Scene<'_>, source: impl Fn(i64, i64) -> i64) -> Vec<Suspect> {
+fn bordered(scene: &Scene<'_>, source: fn(i64, i64) -> i64) -> Vec<Suspect> {
     bordered_case(scene, source).into_iter().collect()
 }
 
-fn bordered_case(scene: &Scene<'_>, source: impl Fn(i64, i64) -> i64) -> Option<Suspect> {
+fn bordered_case(scene: &Scene<'_>, source: fn(i64, i64) -> i64) -> Option<Suspect> {
     let conv = Conv::of(scene.graph).filter(|conv| conv.direction != Direction::Dgrad)?;
     let mut window = conv.window.clone();
     let padded = window
@@ -218,8 +221,7 @@ fn bordered_case(scene: &Scene<'_>, source: impl Fn(i64, i64) -> i64) -> Option<
         .iter()
         .chain(&window.post)
         .any(|&padding| padding > 0);
-    let (tensor, values) = scene.input(conv.x).filter(|_| padded)?;
-    let old = tensor.dims.clone();
+    let old = scene.input_tensor(conv.x).filter(|_| padded)?.dims.clone();
     let mut dims = old.clone();
     for (dim, (pre, post)) in dims[2..]
         .iter_mut()
@@ -227,21 +229,22 @@ fn bordered_case(scene: &Scene<'_>, source: impl Fn(i64, i64) -> i64) -> Option<
     {
         *dim += pre + post;
     }
-    let sources = layout::sources(&dims, &old, |at| {
+    let pre = window.pre.clone();
+    let from = move |at: &mut [i64]| {
         for axis in 2..at.len() {
-            at[axis] = source(at[axis] - window.pre[axis - 2], old[axis]);
+            at[axis] = source(at[axis] - pre[axis - 2], old[axis]);
         }
-    });
-    let (mut graph, mut inputs) = (scene.graph.clone(), scene.inputs.clone());
-    inputs.insert(conv.x, layout::take(values, &sources));
-    let x = graph
-        .tensors
-        .iter_mut()
-        .find(|tensor| tensor.uid == conv.x)?;
+    };
+    let mut case = Case {
+        graph: scene.graph.clone(),
+        readings: BTreeMap::from([(conv.x, Reading::taken(conv.x, from))]),
+    };
+    let mut tensors = case.graph.tensors.iter_mut();
+    let x = tensors.find(|tensor| tensor.uid == conv.x)?;
     x.strides = packed_strides(&dims);
     x.dims = dims;
     window.pre.fill(0);
     window.post.fill(0);
-    conv.set_window(&mut graph, &window);
-    Some(Suspect::case(graph, inputs))
+    conv.set_window(&mut case.graph, &window);
+    Some(Suspect::Case(Box::new(case)))
 }

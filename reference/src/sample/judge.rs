@@ -169,35 +169,16 @@ pub fn estimate(
     indices: &[usize],
 ) -> Result<(Estimate, Vec<usize>), SampleError> {
     let uid = output.uid;
-    let one = |&index: &usize| {
-        let place = coordinates(&output.dims, index);
-        let crop = match crop(graph, source, uid, &place) {
-            Ok(crop) => crop,
-            // A sum of nothing is 0, in every arithmetic.
-            Err(Uncroppable::Dead) if graph.nodes.len() == 1 => {
-                return Ok(Ok((index, Estimate::exact(vec![0.0]))));
-            }
-            Err(why) => return Ok(Err(why)),
-        };
-        let failed = |error| SampleError::Element { uid, index, error };
-        let mut evaluation = evaluate(&crop.graph, &crop.values, arithmetic).map_err(failed)?;
-        let estimate = evaluation.tensors.remove(&crop.uid).unwrap_or_default();
-        Ok(Ok((index, estimate)))
-    };
-    let each: Vec<Result<(usize, Estimate), Uncroppable>> = indices
+    let one = |&index: &usize| alone(graph, source, arithmetic, (output, index));
+    let each: Vec<Result<Estimate, Uncroppable>> = indices
         .par_iter()
         .map(one)
         .collect::<Result<_, SampleError>>()?;
-    let (mut value, mut error, mut also) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut kept, mut why) = (Vec::new(), None);
-    for element in each {
+    let (mut estimates, mut kept, mut why) = (Vec::new(), Vec::new(), None);
+    for (&index, element) in indices.iter().zip(each) {
         match element {
-            Ok((index, estimate)) => {
-                let at = kept.len();
-                value.extend_from_slice(&estimate.value);
-                error.extend_from_slice(&estimate.error);
-                let others = estimate.also.into_iter();
-                also.extend(others.map(|other| Alternative { index: at, ..other }));
+            Ok(estimate) => {
+                estimates.push(estimate);
                 kept.push(index);
             }
             Err(Uncroppable::Other(text)) => why = why.or(Some(text)),
@@ -208,9 +189,58 @@ pub fn estimate(
         let why = why.unwrap_or_else(|| "every window lies in the padding".to_owned());
         return Err(SampleError::Nothing { uid, why });
     }
+    Ok((joined(estimates), kept))
+}
+
+/// The estimate of one element; the inner error where it has no graph of its own.
+fn alone(
+    graph: &Graph,
+    source: &dyn Source,
+    arithmetic: &Arithmetic,
+    (output, index): (&Tensor, usize),
+) -> Result<Result<Estimate, Uncroppable>, SampleError> {
+    let place = coordinates(&output.dims, index);
+    let crop = match crop(graph, source, output.uid, &place) {
+        Ok(crop) => crop,
+        // A sum of nothing is 0, in every arithmetic.
+        Err(Uncroppable::Dead) if graph.nodes.len() == 1 => {
+            return Ok(Ok(Estimate::exact(vec![0.0])));
+        }
+        Err(why) => return Ok(Err(why)),
+    };
+    let failed = |error| SampleError::Element {
+        uid: output.uid,
+        index,
+        error,
+    };
+    let mut evaluation = evaluate(&crop.graph, &crop.values, arithmetic).map_err(failed)?;
+    Ok(Ok(evaluation.tensors.remove(&crop.uid).unwrap_or_default()))
+}
+
+/// The estimates of some elements one by one; `None` where one of them has none.
+pub(crate) fn each(
+    graph: &Graph,
+    source: &dyn Source,
+    arithmetic: &Arithmetic,
+    output: &Tensor,
+    indices: &[usize],
+) -> Option<Vec<Estimate>> {
+    let one = |&index: &usize| alone(graph, source, arithmetic, (output, index)).ok()?.ok();
+    indices.par_iter().map(one).collect()
+}
+
+/// Estimates of single elements as those of a row.
+pub(crate) fn joined(estimates: Vec<Estimate>) -> Estimate {
+    let (mut value, mut error, mut also) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, estimate) in estimates.into_iter().enumerate() {
+        value.extend_from_slice(&estimate.value);
+        error.extend_from_slice(&estimate.error);
+        let others = estimate.also.into_iter();
+        also.extend(others.map(|other| Alternative { index: at, ..other }));
+    }
     let mut all = Estimate::new(value.into(), error.into());
     all.also = also;
-    Ok((all, kept))
+    all
 }
 
 /// Compares the chosen elements of `output` with what was seen of them.

@@ -13,6 +13,8 @@ pub use checksum::{Checksum, Sums, WorstSum, Written, checksum, written};
 pub use choice::{Choice, choose};
 pub use judge::{Row, SampleError, Sampled, Seen, estimate, judge, refusal};
 
+pub(crate) use judge::{each, joined};
+
 use crate::estimate::Values;
 use crate::fill::Drawn;
 
