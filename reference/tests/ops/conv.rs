@@ -1,6 +1,6 @@
 use crate::engines::{any_order, dot, narrow_dot};
 use crate::graphs::{
-    Axis, Direction, Shape, W, X, Y, any_direction, any_shape, inputs, run, within,
+    Axis, Direction, Shape, W, X, Y, any_direction, any_shape, inputs, result, run, within,
 };
 use crate::naive;
 use dnn_assay_graph::{ConvMode, DataType};
@@ -47,7 +47,7 @@ proptest! {
         let direction = if forward { Direction::Fprop } else { Direction::Dgrad };
         let graph = shape.graph(direction, data_type, data_type);
         let values = inputs(&graph, seed);
-        let estimate = &run(&graph, &values).tensors[&direction.result()];
+        let estimate = &run(&graph, &values).tensors[&result(direction)];
         for (i, terms) in products(&shape, direction, &values).iter().enumerate() {
             prop_assert_eq!(estimate.value[i].to_bits(), chain(terms).to_bits(), "element {}", i);
         }
@@ -68,7 +68,7 @@ proptest! {
     fn uncertainty_is_the_stated_formula(shape in any_shape(), direction in any_direction(), seed: u64) {
         let graph = shape.graph(direction, DataType::Half, DataType::Half);
         let values = inputs(&graph, seed);
-        let estimate = &run(&graph, &values).tensors[&direction.result()];
+        let estimate = &run(&graph, &values).tensors[&result(direction)];
         for (i, terms) in products(&shape, direction, &values).iter().enumerate() {
             let k = terms.len() as f64;
             let y = chain(terms).abs();
@@ -95,7 +95,7 @@ proptest! {
     ) {
         let graph = shape.graph(direction, DataType::Half, output);
         let values = inputs(&graph, seed);
-        let estimate = &run(&graph, &values).tensors[&direction.result()];
+        let estimate = &run(&graph, &values).tensors[&result(direction)];
         let got: Vec<f64> = products(&shape, direction, &values)
             .iter()
             .map(|terms| dtype::round(output, dot(order, fused, terms)))
@@ -117,8 +117,8 @@ proptest! {
         if let Some(w) = other.get_mut(&W) {
             *w = flip(w).into();
         }
-        let a = &run(&plain, &values).tensors[&direction.result()];
-        let b = &run(&flipped, &other).tensors[&direction.result()];
+        let a = &run(&plain, &values).tensors[&result(direction)];
+        let b = &run(&flipped, &other).tensors[&result(direction)];
         if direction == Direction::Wgrad {
             prop_assert_eq!(flip(&a.value), b.value.clone());
         } else {
@@ -137,7 +137,7 @@ proptest! {
         let planted = values.get_mut(&uid).unwrap();
         let place = at.index(planted.len());
         planted[place] = if inf { f64::INFINITY } else { f64::NAN };
-        let estimate = &run(&graph, &values).tensors[&direction.result()];
+        let estimate = &run(&graph, &values).tensors[&result(direction)];
         for (i, terms) in naive::terms(&shape, direction).iter().enumerate() {
             let sees = terms.iter().any(|&(a, _)| a == place);
             prop_assert_eq!(!estimate.value[i].is_finite(), sees, "element {}", i);
@@ -182,7 +182,7 @@ fn an_accumulator_in_f16_exceeds_the_bound(#[case] direction: Direction) {
     let shape = square(2, 16, 16, 8, 3);
     let graph = shape.graph(direction, DataType::Half, DataType::Half);
     let values = inputs(&graph, 7);
-    let estimate = &run(&graph, &values).tensors[&direction.result()];
+    let estimate = &run(&graph, &values).tensors[&result(direction)];
     let products = products(&shape, direction, &values);
     let narrow: Vec<f64> = products
         .iter()
@@ -247,7 +247,7 @@ fn large_dense_shapes_agree_with_the_chain_on_samples() {
         for direction in directions {
             let graph = shape.graph(direction, DataType::Float, DataType::Float);
             let values = inputs(&graph, seed);
-            let estimate = &run(&graph, &values).tensors[&direction.result()];
+            let estimate = &run(&graph, &values).tensors[&result(direction)];
             let (result, first, second) = match direction {
                 Direction::Fprop => (shape.y(), X, W),
                 Direction::Dgrad => (shape.x(), Y, W),

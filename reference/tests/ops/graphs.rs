@@ -1,10 +1,10 @@
 //! Small graphs and fills.
 
-use dnn_assay_graph::schema::{
-    ConvolutionBwdAttributes, ConvolutionFwdAttributes, ConvolutionWrwAttributes,
-    PointwiseAttributes,
+pub use dnn_assay_graph::case::ConvDirection as Direction;
+use dnn_assay_graph::schema::PointwiseAttributes;
+use dnn_assay_graph::{
+    Attributes, ConvMode, Convolution, DataType, Graph, Node, PointwiseMode, Tensor, Window,
 };
-use dnn_assay_graph::{Attributes, ConvMode, DataType, Graph, Node, PointwiseMode, Tensor};
 use dnn_assay_reference::{Arithmetic, Estimate, Evaluation, Values, dtype, evaluate};
 use proptest::prelude::*;
 
@@ -111,14 +111,6 @@ impl Axis {
     }
 }
 
-/// Which of the three directions.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Direction {
-    Fprop,
-    Dgrad,
-    Wgrad,
-}
-
 pub const X: i64 = 1;
 pub const W: i64 = 2;
 pub const Y: i64 = 3;
@@ -156,58 +148,45 @@ impl Shape {
         conv_mode: ConvMode,
     ) -> Graph {
         let list = |f: fn(&Axis) -> i64| self.axes.iter().map(f).collect::<Vec<_>>();
-        let (pre_padding, post_padding) = (list(|a| a.pre), list(|a| a.post));
-        let (stride, dilation) = (list(|a| a.stride), list(|a| a.dilation));
-        let result = [Y, X, W][direction as usize];
-        let typed = |uid| if uid == result { output } else { data_type };
+        let window = [
+            list(|a| a.pre),
+            list(|a| a.post),
+            list(|a| a.stride),
+            list(|a| a.dilation),
+        ];
+        let node = Convolution {
+            direction,
+            x: X,
+            w: W,
+            y: Y,
+            window: Window {
+                pre: &window[0],
+                post: &window[1],
+                stride: &window[2],
+                dilation: &window[3],
+                mode: conv_mode,
+            },
+        };
+        let typed = |uid| match uid == result(direction) {
+            true => output,
+            false => data_type,
+        };
         let tensors = vec![
             tensor(X, typed(X), &self.x()),
             tensor(W, typed(W), &self.w()),
             tensor(Y, typed(Y), &self.y()),
         ];
-        let node: Attributes = match direction {
-            Direction::Fprop => ConvolutionFwdAttributes {
-                x_tensor_uid: X,
-                w_tensor_uid: W,
-                y_tensor_uid: Y,
-                pre_padding,
-                post_padding,
-                stride,
-                dilation,
-                conv_mode,
-            }
-            .into(),
-            Direction::Dgrad => ConvolutionBwdAttributes {
-                dy_tensor_uid: Y,
-                w_tensor_uid: W,
-                dx_tensor_uid: X,
-                pre_padding,
-                post_padding,
-                stride,
-                dilation,
-                conv_mode,
-            }
-            .into(),
-            Direction::Wgrad => ConvolutionWrwAttributes {
-                x_tensor_uid: X,
-                dy_tensor_uid: Y,
-                dw_tensor_uid: W,
-                pre_padding,
-                post_padding,
-                stride,
-                dilation,
-                conv_mode,
-            }
-            .into(),
-        };
+        let node = Attributes::from(node);
         graph(tensors, vec![node])
     }
 }
 
-impl Direction {
-    /// The uid of the result.
-    pub fn result(self) -> i64 {
-        [Y, X, W][self as usize]
+/// The uid of the result.
+pub fn result(direction: Direction) -> i64 {
+    match direction {
+        Direction::Fprop => Y,
+        Direction::Dgrad => X,
+        Direction::Wgrad => W,
     }
 }
 

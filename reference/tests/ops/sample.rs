@@ -1,7 +1,8 @@
 //! Samples against the whole, and checksums against engines at the edge of their bounds and beyond.
 
 use crate::graphs::{
-    Axis, Direction, Shape, W, Y, any_direction, any_shape, graph, inputs, pointwise, run, tensor,
+    Axis, Direction, Shape, W, Y, any_direction, any_shape, graph, inputs, pointwise, result, run,
+    tensor,
 };
 use dnn_assay_graph::case::Fill;
 use dnn_assay_graph::schema::{BatchnormInferenceAttributesVarianceExt, MatmulAttributes};
@@ -334,7 +335,7 @@ proptest! {
         }
         let Ok(values) = fill::generate(&graph, fill, seed) else { return Ok(()) };
         let whole = run(&graph, &values);
-        let output = graph.tensor(direction.result()).unwrap();
+        let output = graph.tensor(result(direction)).unwrap();
         let estimate = &whole.tensors[&output.uid];
         let got = at_the_edge(output, estimate);
         let bytes = encoded(output, &got);
@@ -395,7 +396,7 @@ impl Trial {
         let values = fill::generate(&graph, Fill::Uniform, 5).unwrap();
         let estimate = run(&graph, &values)
             .tensors
-            .remove(&direction.result())
+            .remove(&result(direction))
             .unwrap();
         let right = estimate
             .value
@@ -411,7 +412,7 @@ impl Trial {
     }
 
     fn output(&self) -> &Tensor {
-        self.graph.tensor(self.direction.result()).unwrap()
+        self.graph.tensor(result(self.direction)).unwrap()
     }
 
     fn sums(&self, got: &[f64]) -> sample::Checksum {

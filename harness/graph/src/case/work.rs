@@ -45,9 +45,6 @@ fn flops(graph: &Graph, attributes: &Attributes) -> f64 {
         2.0 * elements(y) * elements(w) / outputs.max(1) as f64
     };
     match attributes {
-        Attributes::ConvolutionFwd(conv_) => conv(conv_.y_tensor_uid, conv_.w_tensor_uid),
-        Attributes::ConvolutionBwd(conv_) => conv(conv_.dy_tensor_uid, conv_.w_tensor_uid),
-        Attributes::ConvolutionWrw(conv_) => conv(conv_.dy_tensor_uid, conv_.dw_tensor_uid),
         Attributes::BatchnormInference(norm) => 4.0 * elements(norm.x_tensor_uid),
         Attributes::BatchnormInferenceVariance(norm) => 4.0 * elements(norm.x_tensor_uid),
         Attributes::Batchnorm(norm) => 8.0 * elements(norm.x_tensor_uid),
@@ -59,7 +56,10 @@ fn flops(graph: &Graph, attributes: &Attributes) -> f64 {
             };
             each * elements(node.out_0_tensor_uid)
         }
-        other => other.outputs().into_iter().map(elements).sum(),
+        other => match other.convolution() {
+            Some(node) => conv(node.y, node.w),
+            None => other.outputs().into_iter().map(elements).sum(),
+        },
     }
 }
 

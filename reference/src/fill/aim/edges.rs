@@ -3,22 +3,25 @@
 
 use super::Sight;
 use super::places::{each_element, is_edge};
-use dnn_assay_graph::{Attributes, Tensor};
+use dnn_assay_graph::Tensor;
+use dnn_assay_graph::case::ConvDirection;
 
 pub(super) fn aim(sight: &mut Sight<'_>) {
     for attributes in sight.nodes() {
-        match attributes {
-            Attributes::ConvolutionFwd(conv) => {
-                sight.edit(conv.x_tensor_uid, image);
-                sight.edit(conv.w_tensor_uid, |tensor, w| filter(tensor, w, 1));
+        let Some(conv) = attributes.convolution() else {
+            continue;
+        };
+        match conv.direction {
+            ConvDirection::Fprop => {
+                sight.edit(conv.x, image);
+                sight.edit(conv.w, |tensor, w| filter(tensor, w, 1));
             }
-            Attributes::ConvolutionBwd(conv) => {
-                sight.edit(conv.dy_tensor_uid, image);
-                sight.edit(conv.w_tensor_uid, |tensor, w| filter(tensor, w, 0));
+            ConvDirection::Dgrad => {
+                sight.edit(conv.y, image);
+                sight.edit(conv.w, |tensor, w| filter(tensor, w, 0));
             }
             // The sum runs over images and positions of dy; x stays as it is.
-            Attributes::ConvolutionWrw(conv) => sight.edit(conv.dy_tensor_uid, gradient),
-            _ => {}
+            ConvDirection::Wgrad => sight.edit(conv.y, gradient),
         }
     }
 }

@@ -4,17 +4,21 @@
 use super::Sight;
 use super::places::each_element;
 use crate::dtype;
-use dnn_assay_graph::{Attributes, DataType, Tensor};
+use dnn_assay_graph::case::ConvDirection;
+use dnn_assay_graph::{DataType, Tensor};
 
 /// Sums must stay below this to be exact in f32, whatever the number of terms.
 const EXACT: f64 = 16_777_216.0;
 
 pub(super) fn aim(sight: &mut Sight<'_>) {
     for attributes in sight.nodes() {
-        let (image, filter, summed) = match attributes {
-            Attributes::ConvolutionFwd(conv) => (conv.x_tensor_uid, conv.w_tensor_uid, 1),
-            Attributes::ConvolutionBwd(conv) => (conv.dy_tensor_uid, conv.w_tensor_uid, 0),
-            _ => continue,
+        let Some(conv) = attributes.convolution() else {
+            continue;
+        };
+        let (image, filter, summed) = match conv.direction {
+            ConvDirection::Fprop => (conv.x, conv.w, 1),
+            ConvDirection::Dgrad => (conv.y, conv.w, 0),
+            ConvDirection::Wgrad => continue,
         };
         let Some(w) = sight.graph.tensor(filter) else {
             continue;

@@ -2,17 +2,14 @@
 //! the way show in every output.
 
 use super::Sight;
-use dnn_assay_graph::{Attributes, DataType, Tensor};
+use dnn_assay_graph::{DataType, Tensor};
 
 pub(super) fn aim(sight: &mut Sight<'_>) {
     for attributes in sight.nodes() {
-        let operands = match attributes {
-            Attributes::ConvolutionFwd(conv) => [conv.x_tensor_uid, conv.w_tensor_uid],
-            Attributes::ConvolutionBwd(conv) => [conv.dy_tensor_uid, conv.w_tensor_uid],
-            Attributes::ConvolutionWrw(conv) => [conv.x_tensor_uid, conv.dy_tensor_uid],
-            _ => continue,
+        let Some(conv) = attributes.convolution() else {
+            continue;
         };
-        for uid in operands {
+        for uid in conv.operands() {
             sight.edit(uid, digits);
         }
     }

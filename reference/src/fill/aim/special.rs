@@ -6,6 +6,7 @@ use super::Sight;
 use super::places::channel;
 use crate::dtype;
 use crate::fill::random::Stream;
+use dnn_assay_graph::case::ConvDirection;
 use dnn_assay_graph::schema::PointwiseAttributes;
 use dnn_assay_graph::semantics::{Category, pointwise};
 use dnn_assay_graph::{Attributes, DataType, PointwiseMode, Tensor};
@@ -21,22 +22,6 @@ pub(super) fn aim(sight: &mut Sight<'_>) {
     let stream = move |uid| Stream::new(seed, uid).salted(0x5bec_1a15);
     for attributes in sight.nodes() {
         match attributes {
-            Attributes::ConvolutionFwd(conv) => {
-                let uid = conv.x_tensor_uid;
-                let places = stream(uid);
-                sight.edit(uid, |tensor, x| image(tensor, x, places, false));
-            }
-            Attributes::ConvolutionBwd(conv) => {
-                let uid = conv.dy_tensor_uid;
-                let places = stream(uid);
-                sight.edit(uid, |tensor, dy| image(tensor, dy, places, false));
-            }
-            // In x, whose padding no sum over positions of dy reads.
-            Attributes::ConvolutionWrw(conv) => {
-                let uid = conv.x_tensor_uid;
-                let places = stream(uid);
-                sight.edit(uid, |tensor, x| image(tensor, x, places, true));
-            }
             Attributes::Batchnorm(norm) => {
                 sight.edit(norm.x_tensor_uid, |tensor, x| {
                     channels(tensor, x, &[f64::NAN]);
@@ -58,7 +43,16 @@ pub(super) fn aim(sight: &mut Sight<'_>) {
                 sight.edit(uid, |tensor, x| elements(tensor, x, places, false));
             }
             Attributes::Pointwise(node) => operands(sight, node, &stream),
-            _ => {}
+            attributes => {
+                let Some(conv) = attributes.convolution() else {
+                    continue;
+                };
+                // For wgrad in x, whose padding no sum over positions of dy reads.
+                let [uid, _] = conv.operands();
+                let apart = conv.direction == ConvDirection::Wgrad;
+                let places = stream(uid);
+                sight.edit(uid, |tensor, values| image(tensor, values, places, apart));
+            }
         }
     }
 }
