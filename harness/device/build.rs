@@ -4,6 +4,5 @@
 use dnn_assay_kernel_build::{Source, build_script};
 
 fn main() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/guards.cpp");
-    build_script(&Source { file: file.into() }, "guards");
+    build_script(&Source::of_package("kernels/guards.cpp"), "guards");
 }

@@ -4,6 +4,5 @@
 use dnn_assay_kernel_build::{Source, build_script};
 
 fn main() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/kernels.cpp");
-    build_script(&Source { file: file.into() }, "kernels");
+    build_script(&Source::of_package("kernels/kernels.cpp"), "kernels");
 }

@@ -7,8 +7,20 @@
 //! Every object carries the fingerprint of its source as the name of a symbol, so that a runtime
 //! that stands in for a GPU's can tell whether its host build is of the same source.
 
+#[cfg(feature = "host")]
+mod host;
+mod script;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+pub use script::build_script;
+
+/// The variable that says where the checkout lies (`.cargo/config.toml`).
+const CHECKOUT: &str = "DNN_ASSAY_CHECKOUT";
+/// Read where this crate is compiled, so that cargo compiles it anew for another checkout, whose
+/// headers may be other ones.
+const _: Option<&str> = option_env!("DNN_ASSAY_CHECKOUT");
 
 /// The folder of [`HEADERS`].
 pub const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
@@ -163,43 +175,6 @@ impl Compiler {
     }
 }
 
-/// The body of a build script: compiles `source` for both targets to `NAME.hsaco` and `NAME.ptx` in
-/// `OUT_DIR`, empty files where there is no compiler or it fails. Says by `DNN_ASSAY_KERNELS_BY` and
-/// `DNN_ASSAY_KERNELS_CLANG` what made them.
-pub fn build_script(source: &Source, name: &str) {
-    for changed in [
-        source.file.parent().unwrap_or(Path::new(".")),
-        Path::new(INCLUDE),
-    ] {
-        println!("cargo:rerun-if-changed={}", changed.display());
-    }
-    println!("cargo:rerun-if-env-changed=DNN_ASSAY_CLANG");
-    println!("cargo:rerun-if-env-changed=ROCM_PATH");
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let compiler = Compiler::find();
-    for (target, extension) in [(Target::Gfx942, "hsaco"), (Target::Sm90, "ptx")] {
-        let file = out.join(name).with_extension(extension);
-        let made = compiler.as_ref().is_some_and(|compiler| {
-            match source.compile(compiler, target, &file) {
-                Ok(()) => true,
-                Err(text) => {
-                    println!("cargo:warning={}", text.replace('\n', " "));
-                    false
-                }
-            }
-        });
-        if !made {
-            std::fs::write(&file, "").expect("OUT_DIR can be written");
-        }
-    }
-    let (by, clang) = compiler.map_or_else(Default::default, |c| (c.version, c.path));
-    println!("cargo:rustc-env=DNN_ASSAY_KERNELS_BY={by}");
-    println!(
-        "cargo:rustc-env=DNN_ASSAY_KERNELS_CLANG={}",
-        clang.display()
-    );
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +187,17 @@ mod tests {
         assert_ne!(print, of(&[("a.hpp", "1"), ("b.hpp", "3")]));
         assert_ne!(print, of(&[("a.hpp", "2"), ("b.hpp", "1")]));
         assert_eq!(print.len(), FINGERPRINT_PREFIX.len() + 16);
+    }
+
+    #[test]
+    fn cargo_says_which_checkout_this_is() {
+        let said = std::env::var_os(CHECKOUT).expect("cargo runs tests with it");
+        assert_eq!(
+            option_env!("DNN_ASSAY_CHECKOUT").map(Path::new),
+            Some(Path::new(&said))
+        );
+        let folder = Path::new(&said).join("harness/kernel-build");
+        assert_eq!(folder, Path::new(env!("CARGO_MANIFEST_DIR")));
     }
 
     #[test]
