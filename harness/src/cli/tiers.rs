@@ -135,7 +135,7 @@ mod tests {
     use crate::verdict::Verdict;
 
     const LARGE: &str =
-        "conv.fprop/f16/nchw/n16-c256-k256-i56x56-f3x3/pre1x1-post1x1-str1x1-dil1x1-g1/uni";
+        "conv.fprop/f16/nchw/n32-c256-k256-i56x56-f3x3/pre1x1-post1x1-str1x1-dil1x1-g1/uni";
 
     fn took(seconds: f64, mebibytes: u64) -> Journal {
         let ends = (0..2).map(|engine_id| {
