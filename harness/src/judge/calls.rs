@@ -31,7 +31,7 @@ pub fn judge_calls(result: &CaseResult) -> Option<Finding> {
         ),
         CaseResult::Crash(crash) => Finding {
             verdict: Verdict::Crash(death(crash.exit)),
-            reason: format!("the worker ended with {crash}"),
+            reason: format!("the worker ended with {crash}{}", killer(crash.exit)),
             phase: Some(phase(crash.phase)),
         },
         CaseResult::Timeout { phase: step, .. } => Finding {
@@ -60,6 +60,16 @@ fn said(text: &str) -> &str {
     }
 }
 
+/// Who may have sent a signal that no fault of a program raises.
+fn killer(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Signal(9) => {
+            ", which this program did not send; the system does where memory runs out"
+        }
+        _ => "",
+    }
+}
+
 fn death(exit: Exit) -> Death {
     match exit {
         Exit::Signal(signal) => Death::Signal(signal),
@@ -85,15 +95,18 @@ mod tests {
 
     #[test]
     fn each_end_has_its_verdict() {
-        let crash = CaseResult::Crash(Crash {
-            exit: Exit::Signal(11),
-            phase: Step::Execute,
-            stderr: String::new(),
-            guard: None,
-        });
-        let finding = judge_calls(&crash).expect("a crash is a finding");
-        assert_eq!(finding.verdict, Verdict::Crash(Death::Signal(11)));
-        assert_eq!(finding.phase, Some(Phase::Execute));
+        for (signal, is_killed) in [(11, false), (9, true)] {
+            let crash = CaseResult::Crash(Crash {
+                exit: Exit::Signal(signal),
+                phase: Step::Execute,
+                stderr: String::new(),
+                guard: None,
+            });
+            let finding = judge_calls(&crash).expect("a crash is a finding");
+            assert_eq!(finding.verdict, Verdict::Crash(Death::Signal(signal)));
+            assert_eq!(finding.phase, Some(Phase::Execute));
+            assert_eq!(finding.reason.contains("memory runs out"), is_killed);
+        }
 
         let failed = CaseResult::CallFailed {
             call: "ExecuteOpGraph".to_owned(),
