@@ -106,9 +106,10 @@ impl<'a> Sampling<'a> {
         let tensor = self.graph.tensor(looked.uid).ok_or_else(missing)?;
         let sampled = self.sampled(tensor, &looked.seen, self.rules);
         let arithmetic = &self.rules.arithmetic;
-        let sums = looked.sums.clone().and_then(|written| {
+        let written = looked.sums.as_ref().map_err(String::clone);
+        let sums = written.and_then(|written| {
             let sums = Sums::of(self.graph, self.source, arithmetic, tensor)?;
-            let said = sums.compare((self.graph, tensor), arithmetic, &written)?;
+            let said = sums.compare((self.graph, tensor), arithmetic, written)?;
             Ok((sums, said))
         });
         Ok(Output {

@@ -60,19 +60,13 @@ pub fn next_commands(journal: &Journal, units: &[Unit<'_>], summary: &Summary) -
         .start
         .as_ref()
         .is_some_and(|start| start.suites.iter().any(|suite| suite == "full"));
-    let more = if ran_all {
-        commented(
-            &format!("dnn-assay conform {plugin}"),
-            "the contracts of the ABI",
-        )
+    let (more, what) = if ran_all {
+        (format!("conform {plugin}"), "the contracts of the ABI")
     } else {
-        commented(
-            &format!("dnn-assay run {plugin} --suite full"),
-            "the full tier",
-        )
+        (format!("run {plugin} --suite full"), "the full tier")
     };
     [
-        more,
+        commented(&format!("dnn-assay {more}"), what),
         commented(
             &format!("dnn-assay run {plugin} --junit junit.xml"),
             "for a pipeline",

@@ -28,6 +28,16 @@ impl Operand<'_> {
         self.error.get(index).map_or(0.0, |&error| f64::from(error))
     }
 
+    /// The error of element `index` over its magnitude; 0 of an exact element, whatever its value.
+    pub fn relative_error_at(&self, index: usize) -> f64 {
+        let error = self.error_at(index);
+        if error == 0.0 {
+            0.0
+        } else {
+            error / self.value[index].abs()
+        }
+    }
+
     /// Whether every element is exact.
     pub fn is_exact(&self) -> bool {
         self.error.iter().all(|&error| error == 0.0)

@@ -109,16 +109,13 @@ impl Backward<'_> {
     /// Mean, its error, inverse standard deviation, its relative error.
     fn statistics(&self, bounds: &Bounds<'_>, c: usize) -> (f64, f64, f64, f64, bool) {
         match &self.saved {
-            Some((mean, inverse)) => {
-                let value = inverse.value[c];
-                let error = inverse.error_at(c);
-                let relative = if error == 0.0 {
-                    0.0
-                } else {
-                    error / value.abs()
-                };
-                (mean.value[c], mean.error_at(c), value, relative, false)
-            }
+            Some((mean, inverse)) => (
+                mean.value[c],
+                mean.error_at(c),
+                inverse.value[c],
+                inverse.relative_error_at(c),
+                false,
+            ),
             None => {
                 let own = Statistics::of(bounds, &self.shape, &self.x, c, DEFAULT_EPSILON);
                 (

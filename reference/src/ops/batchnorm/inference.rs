@@ -68,16 +68,7 @@ impl Inference<'_> {
     /// is relative.
     pub(super) fn parameters(&self, bounds: &Bounds<'_>, c: usize) -> Parameters {
         let inverse = match &self.spread {
-            Spread::Inverse(inverse) => {
-                let value = inverse.value[c];
-                let error = inverse.error_at(c);
-                let relative = if error == 0.0 {
-                    0.0
-                } else {
-                    error / value.abs()
-                };
-                (value, relative)
-            }
+            Spread::Inverse(inverse) => (inverse.value[c], inverse.relative_error_at(c)),
             Spread::Variance(variance, epsilon) => {
                 let sum = variance.value[c] + epsilon;
                 let carried = inverse_root_change(sum, variance.error_at(c));

@@ -284,7 +284,7 @@ impl Wgrad<'_> {
                     if own.is_none() {
                         self.pack_channels(at, &blocks, &scratch.source, &mut scratch.packed);
                     }
-                    self.filters_in_columns(at, &job, &mut scratch.other)
+                    self.filters_in_columns((&images, slab), &job, &mut scratch.other)
                 }
             };
             let source = match division.in_lanes {
@@ -435,7 +435,7 @@ impl Wgrad<'_> {
     /// Lays out dy of the job's filters.
     fn filters_in_columns<T: Lane>(
         &self,
-        (_, images, slab): (&Chunks, &Range<usize>, &Slab),
+        (images, slab): (&Range<usize>, &Slab),
         job: &Job<'_, T>,
         target: &mut Vec<T>,
     ) -> Columns {
